@@ -210,8 +210,8 @@ def _reader() -> Iterator[Pair]:
         path = Path(folder) / "session.jsonl"
         path.write_text("".join(vestige.session_lines(4_000)))
         lines = path.read_bytes().splitlines()
-        vestige.analyse([path])  # loads the vocabulary of tokens
-        yield Pair(lambda: vestige.analyse([path]), lambda: [orjson.loads(line) for line in lines])
+        vestige.analyze([path])  # loads the vocabulary of tokens
+        yield Pair(lambda: vestige.analyze([path]), lambda: [orjson.loads(line) for line in lines])
 
 
 @contextmanager
@@ -220,8 +220,8 @@ def _recorded() -> Iterator[Pair]:
     if runs is None:
         raise LookupError("the recorded runs are absent; EIRKIT_DATA may name their folder")
     contents = [path.read_bytes() for path in sorted(runs.rglob("*.json"))]
-    vestige.analyse([runs], gold)
-    yield Pair(lambda: vestige.analyse([runs], gold), lambda: [orjson.loads(content) for content in contents])
+    vestige.analyze([runs], gold)
+    yield Pair(lambda: vestige.analyze([runs], gold), lambda: [orjson.loads(content) for content in contents])
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def peak_bytes(seeds: int) -> int:
 
 
 def main() -> int:
-    """Print the tables; 1 if the vectorised way is too slow or memory grows with the seeds."""
+    """Print the tables; 1 if the vectorized way is too slow or memory grows with the seeds."""
     print(f"Cones of all {SHAPE['n']} steps (size, depth, exact naive cost); graphs a second, one core")
     columns = ("all at once", "plain pass", "by definition", "drawn, summed")
     print(f"{'fan-in':>6}{'100,000 in':>14}" + "".join(f"{column:>16}" for column in columns))

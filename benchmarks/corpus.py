@@ -38,7 +38,7 @@ COPIES = 4  # of the recorded runs
 MOST_GROWTH = 1.25  # of the cost of one more run; CPU times of a shared machine differ by so much
 MOST_MEMORY = 1 << 30  # bytes, of all processes together
 _SAMPLE_SECONDS = 0.1
-_TOUCHES = 1 << 12  # kinds of touches that are spelt out once
+_TOUCHES = 1 << 12  # kinds of touches that are spelled out once
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def long_runs(cohort: PlantedCorpus, rng: np.random.Generator) -> Iterator[str]:
 
 
 def measure(logs: Path, out: Path) -> Measured:
-    """Analyse a folder as people do, by the command, and parse the same bytes."""
+    """Analyze a folder as people do, by the command, and parse the same bytes."""
     command = [sys.executable, "-m", "eirkit", "vestige", "analyze", str(logs), "--out", str(out), "--json"]
     before, started = getrusage(RUSAGE_CHILDREN), time.perf_counter()
     process = subprocess.Popen([*command, "--workers", str(WORKERS)], stdout=subprocess.PIPE, start_new_session=True)
@@ -181,7 +181,7 @@ def marginal_ms(less: Measured, more: Measured) -> float:
 
 
 def measure_and_show(name: str, logs: Path) -> Measured:
-    """Analyse a folder, print what it took, and remove it."""
+    """Analyze a folder, print what it took, and remove it."""
     out = logs.with_name("out")
     found = measure(logs, out)
     show(name, found)

@@ -6,7 +6,7 @@ where a step takes less than a millisecond, every few steps, so that both run wi
 every round. Two times are compared, each against the same target:
 
 CPU: of every process involved; the best of some rounds counts for each step.
-wall: the time that the caller waits; the median ratio over pairs of neighbouring turns, with its interval. Without the
+wall: the time that the caller waits; the median ratio over pairs of neighboring turns, with its interval. Without the
 harness it is measured in the system's own process, so that no pipe is counted.
 
 Calls that the harness makes for its diagnosis (reading a record by key after a search that did not return it, listing

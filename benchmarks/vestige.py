@@ -42,7 +42,7 @@ def cpu_seconds(work: Callable[[], object]) -> float:
     return process_time() - start
 
 
-def analyse(paths: list[Path], gold: Path | None = None) -> AnalysisSummary:
+def analyze(paths: list[Path], gold: Path | None = None) -> AnalysisSummary:
     """Do what the command line does, without starting an interpreter."""
     with TemporaryDirectory() as folder:
         patches = None if gold is None else open_gold_patches(gold)
@@ -57,12 +57,12 @@ def compare_with_orjson() -> bool:
         print("the recorded runs are absent; EIRKIT_DATA may name their folder")
         return True
     contents = [path.read_bytes() for path in sorted(runs.rglob("*.json"))]
-    analyse([runs], gold)  # the vocabulary and the grammar are loaded once
+    analyze([runs], gold)  # the vocabulary and the grammar are loaded once
     parsing, dropping, whole = [], [], []
     for _ in range(ROUNDS):
         parsing.append(cpu_seconds(lambda: [orjson.loads(content) for content in contents]))
         dropping.append(cpu_seconds(lambda: deque(map(orjson.loads, contents), maxlen=0)))
-        whole.append(cpu_seconds(lambda: analyse([runs], gold)))
+        whole.append(cpu_seconds(lambda: analyze([runs], gold)))
     ratio = min(whole) / min(parsing)
     megabytes = sum(map(len, contents)) / 1e6
     print(f"{len(contents)} files, {megabytes:.0f} MB: orjson.loads {min(parsing):.3f} s, analysis {min(whole):.3f} s")
@@ -79,7 +79,7 @@ def compare_lengths() -> bool:
         for turns in (LONG_SESSION // 4, LONG_SESSION):
             path = Path(folder) / f"{turns}.jsonl"
             path.write_text("".join(session_lines(turns)))
-            seconds[turns] = cpu_seconds(lambda path=path: analyse([path])) / turns
+            seconds[turns] = cpu_seconds(lambda path=path: analyze([path])) / turns
             print(f"a session of {turns:,} turns: {seconds[turns] * turns:.1f} s, {seconds[turns] * 1e6:.0f} µs a turn")
     growth = seconds[LONG_SESSION] / seconds[LONG_SESSION // 4]
     print(f"{growth:.2f} times the time a turn, at most {MOST_GROWTH}: {_verdict(growth <= MOST_GROWTH)}")
@@ -111,8 +111,8 @@ def peak_bytes(path: Path) -> int:
 
 
 def own_peak(path: str) -> int:
-    """Analyse and return the peak of this process in bytes."""
-    analyse([Path(path)])
+    """Analyze and return the peak of this process in bytes."""
+    analyze([Path(path)])
     status = Path("/proc/self/status")
     if status.is_file():  # what getrusage gives on Linux still holds the peak of the process that started this one
         return int(status.read_text().partition("VmHWM:")[2].split()[0]) * 1024

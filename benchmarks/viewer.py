@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def make_cohort(folder: Path) -> Path:
-    """Analyse some runs as long as recorded ones, and write their tables again and again under other names."""
+    """Analyze some runs as long as recorded ones, and write their tables again and again under other names."""
     write_long(DRAWN, folder / "logs")
     words = [sys.executable, "-m", "eirkit", "vestige", "analyze", folder / "logs", "--out", folder / "drawn", "--json"]
     subprocess.run([*map(str, words), "--workers", "2"], check=True, stdout=subprocess.DEVNULL)

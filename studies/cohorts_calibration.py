@@ -3,7 +3,7 @@
 python -m studies.cohorts_calibration [COHORTS] [WORKERS] [FOLDER]; writes studies/cohorts_calibration.csv, and what
 each cohort gave into FOLDER (out/ unless given), from where a stopped run continues.
 
-Every cohort is drawn, written as logs, analysed from disk and tested, so that the whole pipeline is tested and not only
+Every cohort is drawn, written as logs, analyzed from disk and tested, so that the whole pipeline is tested and not only
 the regression.
 """
 
@@ -29,13 +29,13 @@ from eirkit.records.analysis import CohortTest
 from eirkit.report.table import Column, Table
 from eirkit.report.terminal import table_lines
 from eirkit.vestige.audits.occupancy import read_windows
-from eirkit.vestige.cohorts.cohort import analyse_cohorts
+from eirkit.vestige.cohorts.cohort import analyze_cohorts
 from eirkit.vestige.cohorts.covariates import read_base_lines
 from eirkit.vestige.cohorts.finding import AnalysisPlan, Settings
 from eirkit.vestige.corpus.analysis import AnalysisOptions
 from eirkit.vestige.corpus.pipeline import analyze_corpus
 from eirkit.vestige.corpus.planted_corpus import (
-    CENTRE_LINES,
+    CENTER_LINES,
     PlantedCorpus,
     PlantedEffects,
     draw_blocks,
@@ -90,7 +90,7 @@ def indirect(corpus: PlantedCorpus, seed: int) -> dict[str, float]:
     (block,) = draw_blocks(corpus, seed)
     true, lines = corpus.effects, np.log2(1 + block.base_lines[block.is_clipped])
     ends = np.percentile(lines, (25, 75))
-    low, high = (_expit(-0.6 + log(true.size_never_odds) * (end - CENTRE_LINES)) for end in ends)
+    low, high = (_expit(-0.6 + log(true.size_never_odds) * (end - CENTER_LINES)) for end in ends)
     spared, struck = (_risk(corpus, never) for never in (0, 1))
     return {"mediation-never-recovered": (high - low) * (struck - spared)}
 
@@ -160,7 +160,7 @@ SCENARIOS: dict[str, Scenario] = {
 
 
 def judge(piece: tuple[str, int]) -> list[Found]:
-    """Draw one cohort, analyse it from disk, and return what each test found."""
+    """Draw one cohort, analyze it from disk, and return what each test found."""
     name, seed = piece
     scenario = SCENARIOS[name]
     with tempfile.TemporaryDirectory() as folder:
@@ -177,21 +177,21 @@ def _tests(scenario: Scenario, seed: int, folder: Path) -> tuple[CohortTest, ...
     plan = AnalysisPlan(settings=structs.replace(scenario.settings, seed=seed))
     if scenario.logs:
         logs = write_logs(scenario.corpus, seed, folder)
-        _analyse(logs, folder / "out", folder / "gold")
+        _analyze(logs, folder / "out", folder / "gold")
         lines = read_base_lines(folder / "base-lines.json")
-        return analyse_cohorts([folder / "out"], plan, base_lines=lines, analyses=scenario.analyses).tests
+        return analyze_cohorts([folder / "out"], plan, base_lines=lines, analyses=scenario.analyses).tests
     # As many runs again where others must tell how hard the tasks are.
     halves = 2 if "demand" in scenario.analyses else 1
     whole = list(plain_lines(replace(scenario.corpus, runs=halves * scenario.corpus.runs), seed))
     for half in range(halves):
         part = whole[half * scenario.corpus.runs :][: scenario.corpus.runs]
         (folder / f"{half}.jsonl").write_bytes(b"".join(part))
-        _analyse(folder / f"{half}.jsonl", folder / f"out-{half}")
+        _analyze(folder / f"{half}.jsonl", folder / f"out-{half}")
     own, others = folder / "out-0", [folder / f"out-{half}" for half in range(1, halves)]
-    return analyse_cohorts([own], plan, disjoint=others, analyses=scenario.analyses).tests
+    return analyze_cohorts([own], plan, disjoint=others, analyses=scenario.analyses).tests
 
 
-def _analyse(corpus: Path, out: Path, gold: Path | None = None) -> None:
+def _analyze(corpus: Path, out: Path, gold: Path | None = None) -> None:
     patches = None if gold is None else open_gold_patches(gold)
     analyze_corpus(
         read_corpus([corpus]),
@@ -202,7 +202,7 @@ def _analyse(corpus: Path, out: Path, gold: Path | None = None) -> None:
     )
 
 
-def summarise(found: Iterable[Found]) -> list[dict[str, Any]]:
+def summarize(found: Iterable[Found]) -> list[dict[str, Any]]:
     """Return coverage and rejections of each test in each scenario."""
     groups: dict[tuple[str, str], list[Found]] = {}
     for one in found:
@@ -251,7 +251,7 @@ def main(cohorts: str = str(COHORTS), workers: str = "0", folder: str = "out") -
     """Run the study, print its table and write it beside this file."""
     started = time.perf_counter()
     found = run(int(cohorts), int(workers) or None, Path(folder) / "cohorts_calibration.jsonl")
-    rows = summarise(sorted(found, key=lambda one: (one.scenario, one.test)))
+    rows = summarize(sorted(found, key=lambda one: (one.scenario, one.test)))
     with TABLE.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
         writer.writeheader()

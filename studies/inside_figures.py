@@ -63,10 +63,10 @@ def draw_substitution(account: Mapping[str, Any], path: Path) -> None:
         left.set_xlim(0, 1)
         left.set_xlabel("substitutes foretold whole\n(share, 95% interval)")
         kinds = account["by likeness"]
-        for place, (key, colour) in enumerate((("share", COOL), ("copied", WARM))):
+        for place, (key, color) in enumerate((("share", COOL), ("copied", WARM))):
             heights = [kind[key] for kind in kinds.values()]
             spots = np.arange(len(kinds)) + (place - 0.5) * 0.38
-            bars = right.bar(spots, heights, 0.36, color=colour, label={"share": "attention", "copied": "copied"}[key])
+            bars = right.bar(spots, heights, 0.36, color=color, label={"share": "attention", "copied": "copied"}[key])
             right.bar_label(bars, fmt="%.2f", fontsize=8.5)
         right.set_xticks(range(len(kinds)), list(kinds))
         right.set_xlabel("what a record's label\nshares with the missing one")

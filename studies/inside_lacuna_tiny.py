@@ -105,7 +105,7 @@ def _lookups(
         fresh = len(question.input or ())
         others = np.add.reduceat(shares[0], records + np.array([0, 1, 1 + fresh, 1 + fresh + len(question.refs)]), -1)
         if not fresh:
-            others[..., 1] = 0.0  # an empty part would count its neighbour
+            others[..., 1] = 0.0  # an empty part would count its neighbor
         among = shares[..., :records]
         yield Lookup(seed, label, labels, values, written.operands[i][0], among, others)
 

@@ -27,7 +27,7 @@ TASKS = 48  # a stream and round
 FIRST_SEED = 1 << 40  # far from the seeds that experiments use
 STEPS, RATE = 600, 0.1  # of gradient descent, slower and slower
 TINY = 1e-300  # where a chance is no number above zero any more
-RIDGE, ROUGHNESS = 1e-6, 1e-3  # pull what was never seen to its neighbours, and all to zero
+RIDGE, ROUGHNESS = 1e-6, 1e-3  # pull what was never seen to its neighbors, and all to zero
 UNIT = 256  # integers a nat
 
 Floats = NDArray[np.float64]

@@ -233,7 +233,7 @@ def _readers_of(document: LogDocument, name: str) -> list[LogFormat]:
         assert document.head is not None
     except EirkitError:
         return []
-    return [reader for each, reader in READERS.items() if reader.recognises(document) or each == name]
+    return [reader for each, reader in READERS.items() if reader.recognizes(document) or each == name]
 
 
 def _recordings(reader: LogFormat, document: LogDocument) -> list[Recording]:

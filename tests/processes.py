@@ -183,7 +183,7 @@ def parent_of_workers() -> int | None:
 def start_parent_of_workers() -> None:
     """Start the process that forks workers, with the modules of every command that has them."""
     forkserver.set_forkserver_preload(
-        ["eirkit.vestige.corpus.parts", "eirkit_paper.studies.catalogue", "eirkit.lacuna.runs.workers"]
+        ["eirkit.vestige.corpus.parts", "eirkit_paper.studies.catalog", "eirkit.lacuna.runs.workers"]
     )
     with deferred_interrupts():
         forkserver.ensure_running()

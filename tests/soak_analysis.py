@@ -163,7 +163,7 @@ def _parts(out: Path) -> dict[str, tuple[int, int]]:
 
 
 def _start_copy(logs: Path, out: Path) -> int:
-    """Analyse in a copy of this process, with two workers, as a group of its own."""
+    """Analyze in a copy of this process, with two workers, as a group of its own."""
     child = os.fork()
     if child == 0:
         code = 1

@@ -398,7 +398,7 @@ BORDER = {
             "eirkit.lacuna.runs.numbers",
             "eirkit.lacuna.runs.suite",
         ),
-        *("eirkit.lacuna.tasks.workload", "eirkit.lacuna.conversation.labelled", "eirkit.lacuna.conversation.workload"),
+        *("eirkit.lacuna.tasks.workload", "eirkit.lacuna.conversation.labeled", "eirkit.lacuna.conversation.workload"),
         *("eirkit_bridges.cli.export", "eirkit_bridges.cli.mcp_serve", "eirkit_paper.suites"),
         *("eirkit.api.running", "eirkit.cli.lacuna_run", "eirkit.lacuna.findings.command_line"),
         *("eirkit.lacuna.runs.cells", "eirkit.lacuna.runs.conversations", "eirkit.lacuna.runs.values"),

@@ -14,9 +14,9 @@ from tests.lacuna.servers import ModelServer, answers_as
 WITHIN = 0.2  # of the bill, after the first runs
 
 
-@pytest.mark.parametrize("behaviour", estimates.BEHAVIOURS, ids=lambda one: one.name)
-def test_the_table_is_what_the_servers_bill(behaviour, tmp_path):
-    found = estimates.compare(behaviour, tmp_path)
+@pytest.mark.parametrize("behavior", estimates.BEHAVIORS, ids=lambda one: one.name)
+def test_the_table_is_what_the_servers_bill(behavior, tmp_path):
+    found = estimates.compare(behavior, tmp_path)
     assert abs(found.error) <= WITHIN
     assert estimates.line(found) in estimates.PAGE.read_text("utf-8"), "run python tools/estimates.py --write"
 

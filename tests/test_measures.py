@@ -1,4 +1,4 @@
-"""One vocabulary: every measure is declared once, and no surface has words or colours of its own for it."""
+"""One vocabulary: every measure is declared once, and no surface has words or colors of its own for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eirkit.lacuna.findings.measures import CAUSE_MEASURES, KIND_MEASURES, OUTCO
 from eirkit.measures import Glossary, Measure, MeasureGroup
 from eirkit.records.events import Kind
 from eirkit.records.runs import CAUSES, OUTCOMES
-from eirkit.report.colours import COLOURS, stylesheet
+from eirkit.report.colors import COLORS, stylesheet
 from eirkit.report.glossary import GLOSSARY
 
 ROOT = Path(__file__).parents[1]
@@ -63,17 +63,17 @@ def test_causes_kinds_and_fates_are_declared_all_of_them():
     assert {one.of for one in OUTCOME_MEASURES} == {"records needed from memory"}
 
 
-def test_every_colour_has_one_measure_and_every_token_a_colour():
-    # A kind has the colour of its cause, and a fate in words that of the fate which means the same.
+def test_every_color_has_one_measure_and_every_token_a_color():
+    # A kind has the color of its cause, and a fate in words that of the fate which means the same.
     alike = {*KIND_MEASURES, *ANSWER_MEASURES}
-    tokens = [one.colour for one in GLOSSARY if one.colour and one not in alike]
-    own = {one.colour for one in alike} - set(tokens)
-    assert sorted([*tokens, *own]) == sorted(COLOURS)
-    assert "" not in {one.colour for one in alike}
-    assert len({shade.light for shade in COLOURS.values()}) == len({shade.dark for shade in COLOURS.values()})
-    assert len({shade.light for shade in COLOURS.values()}) == len(COLOURS)
-    assert all(f"--measure-{token}: {shade.dark};" in stylesheet() for token, shade in COLOURS.items())
-    assert {one.colour for one in (*CAUSE_MEASURES, *OUTCOME_MEASURES)} <= set(COLOURS)
+    tokens = [one.color for one in GLOSSARY if one.color and one not in alike]
+    own = {one.color for one in alike} - set(tokens)
+    assert sorted([*tokens, *own]) == sorted(COLORS)
+    assert "" not in {one.color for one in alike}
+    assert len({shade.light for shade in COLORS.values()}) == len({shade.dark for shade in COLORS.values()})
+    assert len({shade.light for shade in COLORS.values()}) == len(COLORS)
+    assert all(f"--measure-{token}: {shade.dark};" in stylesheet() for token, shade in COLORS.items())
+    assert {one.color for one in (*CAUSE_MEASURES, *OUTCOME_MEASURES)} <= set(COLORS)
 
 
 @pytest.mark.check
@@ -147,8 +147,8 @@ def test_the_front_end_writes_no_label_of_its_own():
 
 
 @pytest.mark.check
-def test_the_front_end_writes_no_colour_of_a_measure():
-    shades = [value for shade in COLOURS.values() for value in (shade.light, shade.dark)]
+def test_the_front_end_writes_no_color_of_a_measure():
+    shades = [value for shade in COLORS.values() for value in (shade.light, shade.dark)]
     paths = [path for path in WEB.rglob("*") if path.suffix in (".ts", ".tsx", ".css") and path.name != "measures.css"]
     found = [(path.name, shade) for path in paths for shade in shades if shade in path.read_text("utf-8")]
     assert found == []

@@ -151,7 +151,7 @@ def test_draws_look_uniform_along_a_stream_and_across_seeds(bound):
         assert ((counts - expected) ** 2).sum() / expected < threshold
 
 
-def test_neighbouring_seeds_and_words_are_unrelated():
+def test_neighboring_seeds_and_words_are_unrelated():
     # 64 · 10^4 fair bits: the share of ones leaves 1/2 by more than 5 standard deviations (0.0032) once in 10^6.
     tolerance = 5 * 0.5 / math.sqrt(64 * 10_000)
     by_seed = words(range(10_001), 1, "x")[:, 0]

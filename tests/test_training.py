@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from studies.training.curriculum import MANY, NARROW, PAIRED_SUMS, PHASES, WIDE_SUMS, Kind, Phase  # noqa: E402
-from studies.training.examples import IGNORED, Drawer, Focus, Shape, Steps, tokenise  # noqa: E402
+from studies.training.examples import IGNORED, Drawer, Focus, Shape, Steps, tokenize  # noqa: E402
 from studies.training.export import export  # noqa: E402
 from studies.training.run import Plan, Training, whole_replies  # noqa: E402
 from studies.training.size import Size  # noqa: E402
@@ -48,7 +48,7 @@ def question_of(steps: Steps, row: int) -> StepQuestion:
 def test_what_is_drawn_is_what_the_network_reads_at_work(shape):
     """Two ways to tokens: on the device for a whole batch, and from a question, one by one."""
     steps = drawer(shape).steps()
-    batch = tokenise(steps, shape)
+    batch = tokenize(steps, shape)
     for row in range(60):
         question = question_of(steps, row)
         drawn = [
@@ -106,7 +106,7 @@ def test_it_learns_and_goes_on_from_where_it_was(tmp_path):
         first.done += 1
     from studies.training import checkpoint
 
-    checkpoint.save(tmp_path / "part", first.network, first.optimiser, first.done)
+    checkpoint.save(tmp_path / "part", first.network, first.optimizer, first.done)
     again = Training(small_plan(6), device, tmp_path / "again")
     again.resume(tmp_path / "part")
     assert again.done == 3

@@ -78,7 +78,7 @@ def sweeping(folder: Path) -> Iterator[str]:
     yield from ("--seeds", "0:20000", "--out", str(folder / "out"))
 
 
-def analysing(folder: Path) -> Iterator[str]:
+def analyzing(folder: Path) -> Iterator[str]:
     yield from (
         "vestige",
         "analyze",
@@ -88,7 +88,7 @@ def analysing(folder: Path) -> Iterator[str]:
     )
 
 
-@pytest.mark.parametrize("command", [reproducing, sweeping, analysing], ids=["reproduce", "run", "analyze"])
+@pytest.mark.parametrize("command", [reproducing, sweeping, analyzing], ids=["reproduce", "run", "analyze"])
 @pytest.mark.parametrize("number", [pytest.param(one, marks=pytest.mark.slow) for one in SIGNALS[:2]] + [SIGNALS[2]])
 def test_no_command_leaves_workers_behind(tmp_path, command, number):
     arguments = [*EIRKIT, *command(tmp_path), "--workers", "2"]

@@ -99,7 +99,7 @@ def content_faults(wheel: Path) -> list[str]:
     missing = {f"{package}/py.typed" for package in packages if package != "eirkit_pytest"} - set(names)
     found = [f"contains {n}" for n in foreign] + [f"lacks {n}" for n in missing]
     if not any(n.endswith("/LICENSE") for n in names):
-        found.append("lacks the licence")
+        found.append("lacks the license")
     if (size := wheel.stat().st_size) > LARGEST_WHEEL_BYTES:
         found.append(f"{size} bytes, the limit is {LARGEST_WHEEL_BYTES}")
     return found

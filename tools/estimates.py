@@ -42,7 +42,7 @@ TASKS = {"workload": "stepwise-sum", "n": 10, "m": 5, "h": 3, "seeds": "0:10"}
 
 
 @dataclass(frozen=True, slots=True)
-class Behaviour:
+class Behavior:
     """How a model on loopback answers and counts."""
 
     name: str
@@ -61,43 +61,43 @@ def _uneven(prompt: str) -> int:
     return 20 + sum(prompt.encode()) % 200
 
 
-BEHAVIOURS = (
-    Behaviour("short answers"),
-    Behaviour("another tokenizer", chars_per_token=2.6),
-    Behaviour("explains every answer", lambda prompt: 180),
-    Behaviour("explains, at uneven length", _uneven),
-    Behaviour("reasons", lambda prompt: 700 + _uneven(prompt)),
-    Behaviour("most of the prompt cached", cached=0.8),
-    Behaviour("busy: every third request is refused", refused=3),
-    Behaviour("managed retention", lambda prompt: 40, tasks={"condition": "lru", "b": 20}),
-    Behaviour(
+BEHAVIORS = (
+    Behavior("short answers"),
+    Behavior("another tokenizer", chars_per_token=2.6),
+    Behavior("explains every answer", lambda prompt: 180),
+    Behavior("explains, at uneven length", _uneven),
+    Behavior("reasons", lambda prompt: 700 + _uneven(prompt)),
+    Behavior("most of the prompt cached", cached=0.8),
+    Behavior("busy: every third request is refused", refused=3),
+    Behavior("managed retention", lambda prompt: 40, tasks={"condition": "lru", "b": 20}),
+    Behavior(
         "managed retention, tools",
         lambda prompt: 40,
         tasks={"condition": "lru", "b": 20},
         options={"protocol": "tools"},
     ),
-    Behaviour("a memory system that asks a model", _uneven, tasks={"memory": MEMORY, "memory_options": {MEMORY: ASKS}}),
+    Behavior("a memory system that asks a model", _uneven, tasks={"memory": MEMORY, "memory_options": {MEMORY: ASKS}}),
 )
 
 
 class Provider:
     """A server that answers as an agent does and keeps its own account of what it bills."""
 
-    def __init__(self, behaviour: Behaviour) -> None:
-        self.behaviour = behaviour
+    def __init__(self, behavior: Behavior) -> None:
+        self.behavior = behavior
         self.usd, self.requests = Decimal(0), 0
         self._agent = make_reference("recoverer", ModelOptions())
 
     def __call__(self, received: Received) -> Answer:
         self.requests += 1
-        if self.behaviour.refused and self.requests % self.behaviour.refused == 0:
+        if self.behavior.refused and self.requests % self.behavior.refused == 0:
             return fails(503, "busy", headers=(("Retry-After", "0.001"),))
         prompt = "".join(str(message["content"]) for message in received.body["messages"])
         prompt += "".join(
             json.dumps(received.body[key]) for key in ("response_format", "tools") if key in received.body
         )
-        inputs, output = round(len(prompt) / self.behaviour.chars_per_token), self.behaviour.output(prompt)
-        cached = int(inputs * self.behaviour.cached)
+        inputs, output = round(len(prompt) / self.behavior.chars_per_token), self.behavior.output(prompt)
+        cached = int(inputs * self.behavior.cached)
         self.usd += (Decimal(2) * (inputs - cached) + Decimal("0.5") * cached + Decimal(8) * output) / 1_000_000
         details = {"prompt_tokens_details": {"cached_tokens": cached}}
         usage = {"prompt_tokens": inputs, "completion_tokens": output, **details}
@@ -135,14 +135,14 @@ def _stop_early(now: Progress) -> None:
         raise _EnoughError
 
 
-def compare(behaviour: Behaviour, folder: Path) -> Comparison:
+def compare(behavior: Behavior, folder: Path) -> Comparison:
     """Run a sweep, estimate it before the first call and after the first runs, and ask the server for its bill."""
     (prices := folder / "prices.toml").write_text(PRICES)
-    provider, out = Provider(behaviour), folder / "out"
+    provider, out = Provider(behavior), folder / "out"
     with ModelServer(provider) as server:
         os.environ[SERVER] = server.url
-        options = {"base_url": server.url, "connections": 1, "retries": 8, **behaviour.options}
-        suite = read_suite({"model": "openai/any", **TASKS, **behaviour.tasks, "model_options": options})
+        options = {"base_url": server.url, "connections": 1, "retries": 8, **behavior.options}
+        suite = read_suite({"model": "openai/any", **TASKS, **behavior.tasks, "model_options": options})
         funds = SpendingLimits(prices=prices)
         before = _estimate(suite, Budget(funds))
         with suppress(_EnoughError):
@@ -150,7 +150,7 @@ def compare(behaviour: Behaviour, folder: Path) -> Comparison:
         known = read_recorded(out)
         early = _estimate(suite, Budget(folder=out), known) + float(known.journal.spending.total_usd)
         resume_sweep(out)
-    return Comparison(behaviour.name, before, early, provider.usd)
+    return Comparison(behavior.name, before, early, provider.usd)
 
 
 def _estimate(suite: Suite, budget: Budget, known: Any = None) -> float:
@@ -161,9 +161,9 @@ def _estimate(suite: Suite, budget: Budget, known: Any = None) -> float:
 
 def compare_all() -> list[Comparison]:
     found = []
-    for behaviour in BEHAVIOURS:
+    for behavior in BEHAVIORS:
         with TemporaryDirectory() as folder:
-            found.append(compare(behaviour, Path(folder)))
+            found.append(compare(behavior, Path(folder)))
     return found
 
 

@@ -1,6 +1,6 @@
 """Generates the files derived from the declared measures; without `--write` it checks that they are up to date.
 
-These are the measures and colours of the front end; `make docs` writes the glossary of the site.
+These are the measures and colors of the front end; `make docs` writes the glossary of the site.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from eirkit.report.colours import stylesheet
+from eirkit.report.colors import stylesheet
 from eirkit.report.glossary import glossary_measures
 
 ROOT = Path(__file__).parents[1]

@@ -1,4 +1,4 @@
-"""Prints how far the rule of docs/session.md agrees with a person on the labelled passages."""
+"""Prints how far the rule of docs/session.md agrees with a person on the labeled passages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eirkit.lacuna.agents.recognition import recognise
+from eirkit.lacuna.agents.recognition import recognize
 
 ROOT = Path(__file__).parents[1]
 PASSAGES = ROOT / "tests/lacuna/agents/passages.jsonl"
@@ -19,7 +19,7 @@ LONGEST = 160  # characters of a text that is shown
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One record that was sought in the texts of one line of the labelled set."""
+    """One record that was sought in the texts of one line of the labeled set."""
 
     system: str
     texts: tuple[str, ...]
@@ -27,7 +27,7 @@ class Judged:
     values: tuple[int, ...]
     truth: str  # as a person reads it
     verdict: str  # by the rule
-    held_out: bool  # labelled after the rule was final
+    held_out: bool  # labeled after the rule was final
 
     @property
     def agrees(self) -> bool:
@@ -35,13 +35,13 @@ class Judged:
 
 
 def judge_passages() -> list[Judged]:
-    """Apply the rule to every record that was sought in the labelled passages."""
+    """Apply the rule to every record that was sought in the labeled passages."""
     judged = []
     for line in PASSAGES.read_text("utf-8").splitlines():
         passage = json.loads(line)
         for asked in passage["asked"]:
             step, values = asked["step"], tuple(asked["values"])
-            found = recognise(passage["texts"], {step: values}, best_first=passage.get("best_first", False))
+            found = recognize(passage["texts"], {step: values}, best_first=passage.get("best_first", False))
             verdict = "present" if step in found.present else "absent"
             if step in found.uncertain - found.stated.keys():
                 verdict = "uncertain"
@@ -72,7 +72,7 @@ def agreement_section() -> str:
         lines.append(_row(system, [one for one in judged if one.system == system]))
     lines.append(_row("all but those by hand", [one for one in judged if not one.system.endswith(BY_HAND)]))
     lines.append(_row("all", judged))
-    lines.append(_row("labelled after the rule was final", [one for one in judged if one.held_out]))
+    lines.append(_row("labeled after the rule was final", [one for one in judged if one.held_out]))
     lines += ["", "Every disagreement:", "", "| text | record | a person | the rule |", "|---|---|---|---|"]
     for one in judged:
         if not one.agrees:

@@ -28,7 +28,7 @@ WIDTHS, THEMES = (420, 1000, 1440), ("light", "dark")
 HEIGHT = 860  # pixels of a window
 KEPT = (("turn", 1000, "light"), ("board", 1440, "dark"))  # what pages of the documentation show
 SITE = ROOT / "site"  # as `make docs` writes it
-SHARE, BETWEEN, COLOURS = 0.5, 16, 32  # of a sheet: the size of its pictures, pixels between them, and its colours
+SHARE, BETWEEN, COLORS = 0.5, 16, 32  # of a sheet: the size of its pictures, pixels between them, and its colors
 
 
 def make_pages(root: Path) -> dict[str, str]:
@@ -89,7 +89,7 @@ def write_sheet(pictures: list[Path], path: Path) -> None:
         for one in row:
             sheet.paste(one, (left, number * (one.height + BETWEEN)))
             left += one.width + BETWEEN
-    sheet.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(path, optimize=True)
+    sheet.quantize(COLORS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def _runs(folder: Path) -> list[str]:
@@ -104,7 +104,7 @@ def take(page: Page, address: str, path: Path) -> int:
     page.wait_for_load_state("networkidle")
     page.wait_for_selector("main *, article *")
     page.screenshot(path=str(path))
-    # Few colours: a page of text needs no more, and a repository keeps every picture for ever.
+    # Few colors: a page of text needs no more, and a repository keeps every picture for ever.
     few = Image.open(path).convert("RGB").quantize(64, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
     return int(page.evaluate("document.documentElement.scrollWidth - innerWidth"))

@@ -8,7 +8,7 @@ export default defineConfig({
     emptyOutDir: true,
     target: "es2022",
     modulePreload: false,
-    license: { fileName: "licences.md" },
+    license: { fileName: "licenses.md" },
     chunkSizeWarningLimit: 800,
     rollupOptions: {
       output: {

@@ -7,7 +7,7 @@ export default defineConfig({
     emptyOutDir: false,
     copyPublicDir: false,
     target: "es2022",
-    license: { fileName: "charts.licences.md" },
+    license: { fileName: "charts.licenses.md" },
     lib: { entry: "src/report/main.ts", formats: ["iife"], name: "eirkitCharts", fileName: () => "charts.js", cssFileName: "report" },
   },
 });

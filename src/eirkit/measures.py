@@ -1,7 +1,7 @@
-"""The type `Measure` (identifier, label, meaning, unit, colour); the measures are declared in other `measures.py`.
+"""The type `Measure` (identifier, label, meaning, unit, color); the measures are declared in other `measures.py`.
 
 A measure is declared beside the type that computes it, in a group of measures that are shown together. Terminal tables,
-pages, comparisons, the viewer and exports take their words and colours from these declarations;
+pages, comparisons, the viewer and exports take their words and colors from these declarations;
 `eirkit.report.glossary` collects all of them.
 """
 
@@ -53,7 +53,7 @@ class Measure:
     of: str = ""  # of a share: what it is a share of
     better: Better | None = None  # None: neither direction is better
     pooled: Pooling = "mean"
-    colour: str = ""  # a token of `eirkit.report.colours`; empty: it takes the next colour of a chart
+    color: str = ""  # a token of `eirkit.report.colors`; empty: it takes the next color of a chart
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):

@@ -82,7 +82,7 @@ class ExternalModel:
 
 
 class Episode:
-    """A run in progress. Cancelling a waiting call loses nothing: the next call continues from the same state.
+    """A run in progress. Canceling a waiting call loses nothing: the next call continues from the same state.
 
     Args:
         stage: the cell and what its runs share; its model is replaced by an `ExternalModel`.

@@ -17,7 +17,7 @@ from typing import Any
 
 from eirkit.errors import UsageError
 from eirkit.folders import close_to_others, files_for_owner_only
-from eirkit.lacuna.findings.summary import summarise, write_summary
+from eirkit.lacuna.findings.summary import summarize, write_summary
 from eirkit.lacuna.models.model import Request
 from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.lacuna.runs.cells import Cell
@@ -158,7 +158,7 @@ def _external_runs(
     try:
         yield ExternalRuns(suite, RunStore(database), report, clock)
     finally:
-        write_summary(summarise(database), database.folder)
+        write_summary(summarize(database), database.folder)
 
 
 def refuse_controlled(suite: Suite) -> None:

@@ -224,7 +224,7 @@ _NO_RUN = "holds no span of an agent or a model (gen_ai.operation.name); leave i
 class Otlp:
     """OpenTelemetry traces in OTLP/JSON with spans of the GenAI conventions."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the document is an object, or a list of objects, that begins with the spans of a resource."""
         return NAMED if _BEGINNING.match(document.head) is not None else 0
 

@@ -40,7 +40,7 @@ _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "fu
 class LangSmith:
     """Runs exported from LangSmith."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the rows have the order and the type of a run."""
         return _has_keys(document, (b"run_type", b"trace_id", b"dotted_order"))
 
@@ -53,7 +53,7 @@ class LangSmith:
 class Langfuse:
     """Observations exported from Langfuse, and downloaded traces."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the rows are observations of a trace, in either spelling."""
         named = (
             (b"traceId", b"parentObservationId", b"type"),
@@ -212,7 +212,7 @@ def _messages(value: object) -> Iterator[Row]:
 
 
 def _parts(message: Row) -> Iterator[dict[str, Any]]:
-    kwargs = mapping_of(message.get("kwargs"))  # of a message that LangChain has serialised
+    kwargs = mapping_of(message.get("kwargs"))  # of a message that LangChain has serialized
     known = kwargs or mapping_of(message.get("data")) or message
     role = string_of(known.get("role")) or string_of(known.get("type"))
     content, id = known.get("content", known.get("text")), string_of(known.get("tool_call_id"))

@@ -62,7 +62,7 @@ class Server:
 
 
 TOOLS = ("write", "search", "read", "forget", "clear", "everything")
-_SPELT = {
+_SPELLED = {
     "url": "an address such as http://127.0.0.1:8000/mcp",
     "variables": "a table of variables",
     "by_label": "true or false",
@@ -308,7 +308,7 @@ def _field(name: str, value: Any) -> Any:
         return tuple(value)
     wanted = {"url": str, "variables": Mapping, "by_label": bool, "passages": str}.get(name)
     if wanted is not None and not isinstance(value, wanted):
-        raise UsageError(f"{name} is {value!r}; give {_SPELT[name]}")
+        raise UsageError(f"{name} is {value!r}; give {_SPELLED[name]}")
     return value
 
 

@@ -22,7 +22,7 @@ class McpClient:
         self._leave = asyncio.Event()
 
     async def open(self) -> None:
-        """Connect and initialise the session."""
+        """Connect and initialize the session."""
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._leave = asyncio.Event()
         self._task = asyncio.create_task(self._live(ready))

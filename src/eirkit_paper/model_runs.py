@@ -44,7 +44,7 @@ from eirkit_paper.verdicts import (
     FEWER_SEEDS,
     NOT_SAME,
     PAPER_SEEDS,
-    Judgement,
+    Judgment,
     SeedMeans,
     judge_bound,
     judge_counts,
@@ -140,8 +140,8 @@ class FigureRuns:
         found = (self.measure.value([run]) for run in self.all)
         return [value for value in found if value is not None]
 
-    def judge(self) -> Judgement | None:
-        """Return the judgement; None if there is no run."""
+    def judge(self) -> Judgment | None:
+        """Return the judgment; None if there is no run."""
         runs, kind = self.all, self.measure.kind
         if not runs:
             return None
@@ -157,7 +157,7 @@ class FigureRuns:
             found = self._judge_number(round(value), len(runs))
         return found if seeds >= PAPER_SEEDS else replace(found, verdict=FEWER_SEEDS, p=None, missed=None)
 
-    def _judge_number(self, number: int, trials: int) -> Judgement:
+    def _judge_number(self, number: int, trials: int) -> Judgment:
         figure, of = self.figure, self.figure.n or 1
         if figure.measure == "scored":
             trials = sum(len(cell.seeds(self.given.seeds)) for cell in self.groups[0]) * sum(
@@ -172,7 +172,7 @@ class FigureRuns:
         scale = 1 if share else of
         return replace(found, ours=found.ours * scale, low=found.low * scale, high=found.high * scale)
 
-    def _judge_mean(self, runs: Sequence[PaperRun]) -> Judgement | None:
+    def _judge_mean(self, runs: Sequence[PaperRun]) -> Judgment | None:
         """Judge a mean by its value without each seed in turn, of which the seeds' own values follow (jackknife)."""
         seeds = sorted({run.seed for run in runs})
         whole = self._value(frozenset(seeds))
@@ -212,7 +212,7 @@ def _absent(figure: PublishedFigure, verdict: str, why: str) -> StudyRow:
     )
 
 
-def _row(figure: PublishedFigure, judged: Judgement, by: str, why: str) -> StudyRow:
+def _row(figure: PublishedFigure, judged: Judgment, by: str, why: str) -> StudyRow:
     unexplained = NO_REASON if judged.verdict == DIFFERS else ""
     return StudyRow(
         figure.label,
@@ -239,7 +239,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _deviation_row(figure: PublishedFigure, sd: float, judged: Judgement, by: str, why: str) -> StudyRow:
+def _deviation_row(figure: PublishedFigure, sd: float, judged: Judgment, by: str, why: str) -> StudyRow:
     row = _row(figure, judged, by, why)
     return replace(row, label=f"{row.label}, ±", published=sd, figure=f"{row.figure}|±")
 

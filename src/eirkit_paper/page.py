@@ -356,7 +356,7 @@ def reproduction_of(outcomes: Sequence[StudyOutcome]) -> Reproduction:
 
 @pages.add("reproduction")
 def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
-    """Refuse in favour of the page that is there."""
+    """Refuse in favor of the page that is there."""
     raise InputFileError(
         f"{folder} is a reproduction, whose page is {folder / 'index.html'}; "
         f"open that one, or make it anew with `eirkit reproduce --out {folder}`"

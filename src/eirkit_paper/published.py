@@ -19,7 +19,7 @@ from typing import Self
 
 NOT_COMPARED = "not compared: "
 _PERCENT = 0.01
-SLACK = 0.01  # of the runs: a reader may normalise a few more or fewer than the published one
+SLACK = 0.01  # of the runs: a reader may normalize a few more or fewer than the published one
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,7 @@ class Setting:
 
     model: str | None = None  # for studies with agents
     options: ModelOptions = field(default_factory=ModelOptions)
-    data: Path | None = None  # analysed runs
+    data: Path | None = None  # analyzed runs
     seeds: Sequence[int] | None = None
     memories: tuple[str, ...] = ()  # external systems that are to be run
     budget: Budget | None = None  # pays for the model; None: nothing is capped

@@ -53,7 +53,7 @@ BOUNDED = ("share", "difference", "share of gap")
 Floats = NDArray[np.float64]
 
 
-class Judgement(Struct, frozen=True):
+class Judgment(Struct, frozen=True):
     """A verdict and what it rests on."""
 
     verdict: str
@@ -92,14 +92,14 @@ def shift_of(unit: str, value: float) -> float:
     return SHIFT if unit in BOUNDED else SHIFT * abs(value)
 
 
-def judge_exact(published: float, ours: float, rounding: float) -> Judgement:
+def judge_exact(published: float, ours: float, rounding: float) -> Judgment:
     """Judge figures of which nothing is drawn: they are equal as printed, or differ."""
     near = rounding * (1 + 1e-9)  # a figure halfway between two printed ones may be either
     verdict = AGREES if abs(published - ours) <= near else DIFFERS
-    return Judgement(verdict, ours, ours - near, ours + near, basis="equal as printed")
+    return Judgment(verdict, ours, ours - near, ours + near, basis="equal as printed")
 
 
-def judge_draws(published: float, repetitions: Sequence[float] | Floats, rounding: float, shift: float) -> Judgement:
+def judge_draws(published: float, repetitions: Sequence[float] | Floats, rounding: float, shift: float) -> Judgment:
     """Judge a published mean of three seeds as one more of our many means of three seeds.
 
     Tails are counted where there are enough repetitions; with fewer, a normal distribution takes their place.
@@ -122,21 +122,21 @@ def judge_draws(published: float, repetitions: Sequence[float] | Floats, roundin
         p = student_p(max(0.0, abs(published - ours) - near) / spread, freedom)
         missed = _agrees_by_t(shift, spread, freedom)
     verdict = AGREES if low - near <= published <= high + near else DIFFERS
-    return _weighed(Judgement(verdict, ours, low, high, p, missed, shift, "our means over three seeds"))
+    return _weighed(Judgment(verdict, ours, low, high, p, missed, shift, "our means over three seeds"))
 
 
 def _share_within(values: Floats, low: float, high: float) -> float:
     return float(((values >= low) & (values <= high)).mean())
 
 
-def judge_counts(published: tuple[int, int], ours: tuple[int, int], shift: float = SHIFT) -> Judgement:
+def judge_counts(published: tuple[int, int], ours: tuple[int, int], shift: float = SHIFT) -> Judgment:
     """Judge two numbers of successes in independent trials, such as probes."""
     (k1, n1), (k2, n2) = published, ours
     p = pooled_mid_p(k1, n1, k2, n2)
     low, high = _agreeing(n1, k2 / n2, lambda count: pooled_mid_p(count, n1, k2, n2))
     missed = missed_by_counts(k1 / n1, n1, n2, shift, ERROR)
     verdict = AGREES if p >= ERROR else DIFFERS
-    return _weighed(Judgement(verdict, k2 / n2, low / n1, high / n1, p, missed, shift, "counts, mid-p"))
+    return _weighed(Judgment(verdict, k2 / n2, low / n1, high / n1, p, missed, shift, "counts, mid-p"))
 
 
 def _agreeing(n: int, share: float, p_of: Callable[[int], float]) -> tuple[int, int]:
@@ -149,7 +149,7 @@ def _agreeing(n: int, share: float, p_of: Callable[[int], float]) -> tuple[int, 
     return low, high
 
 
-def judge_rates(published: tuple[int, int], ours: tuple[int, int]) -> Judgement:
+def judge_rates(published: tuple[int, int], ours: tuple[int, int]) -> Judgment:
     """Judge two numbers of events, such as reads, in so many probes: given their sum, one of them is binomial.
 
     The difference that it should show is one more event in ten probes.
@@ -166,7 +166,7 @@ def judge_rates(published: tuple[int, int], ours: tuple[int, int]) -> Judgement:
     )
     verdict = AGREES if p >= ERROR else DIFFERS
     ends = (float(min(agreeing)), float(max(agreeing)))
-    return _weighed(Judgement(verdict, own, *ends, p, missed, SHIFT * n1, "events, mid-p"))
+    return _weighed(Judgment(verdict, own, *ends, p, missed, SHIFT * n1, "events, mid-p"))
 
 
 @lru_cache(maxsize=50_000)
@@ -182,7 +182,7 @@ def _poisson(mean: float) -> list[float]:
 
 def judge_means(
     published: float, rounding: float, ours: SeedMeans, *, sd: float | None, runs: int | None, unit: str
-) -> Judgement:
+) -> Judgment:
     """Judge a published mean over three seeds against ours over any number of seeds.
 
     Args:
@@ -190,7 +190,7 @@ def judge_means(
         unit: of the figure; shares are bounded and have trials to count.
     """
     if len(ours.values) < PAPER_SEEDS:
-        return Judgement(
+        return Judgment(
             FEWER_SEEDS, ours.mean, ours.mean, ours.mean, basis=f"{len(ours.values)} of {PAPER_SEEDS} seeds"
         )
     shift, found = shift_of(unit, published), []
@@ -226,7 +226,7 @@ def _seed_variance(ours: SeedMeans, sd: float | None, runs: int | None) -> tuple
 
 def _by_t(
     published: float, ours: SeedMeans, variance: float, freedom: int, shift: float, of: Samples | None
-) -> Judgement:
+) -> Judgment:
     error = math.sqrt(variance * (1 / PAPER_SEEDS + 1 / len(ours.values)))
     half = _student(freedom) * error
     p = student_p(abs(published - ours.mean) / error, freedom)
@@ -237,7 +237,7 @@ def _by_t(
         inflation = (freedom * of.spread(variance, ours.mean) + 1) / (freedom + 1)
         usual = math.sqrt(max(LEAST_INFLATION, inflation) * of.variance(ours.mean))
     missed = _agrees_by_t(shift, usual, freedom)
-    return Judgement(verdict, ours.mean, ours.mean - half, ours.mean + half, p, missed, shift, "seeds, t test")
+    return Judgment(verdict, ours.mean, ours.mean - half, ours.mean + half, p, missed, shift, "seeds, t test")
 
 
 def _is_rare(published: float, ours: SeedMeans, runs: int) -> bool:
@@ -254,13 +254,13 @@ def _samples(ours: SeedMeans, runs: int, freedom: int) -> Samples:
     return Samples(theirs, ours.trials, len(ours.values), freedom)
 
 
-def _by_runs(published: float, ours: SeedMeans, runs: int) -> Judgement:
+def _by_runs(published: float, ours: SeedMeans, runs: int) -> Judgment:
     """Count whole runs, of which one slip may spoil each."""
     found = judge_counts((_near(published * runs), runs), (_near(ours.mean * ours.runs), ours.runs))
     return replace(found, ours=ours.mean, basis="runs, mid-p")
 
 
-def _by_seeds(published: float, ours: SeedMeans, runs: int, variance: float, freedom: int) -> Judgement:
+def _by_seeds(published: float, ours: SeedMeans, runs: int, variance: float, freedom: int) -> Judgment:
     """Judge a share of steps whose errors may come by seeds."""
     of = _samples(ours, runs, freedom)
     own, seen = _near(ours.mean * of.n2), _near(published * of.n1)
@@ -275,14 +275,14 @@ def _by_seeds(published: float, ours: SeedMeans, runs: int, variance: float, fre
     p = p_of(seen)
     verdict = AGREES if p >= ERROR else DIFFERS
     ends = (low / of.n1, high / of.n1)
-    return Judgement(verdict, ours.mean, *ends, p, missed, SHIFT, "steps by seeds, mid-p")
+    return Judgment(verdict, ours.mean, *ends, p, missed, SHIFT, "steps by seeds, mid-p")
 
 
 def _near(value: float) -> int:
     return math.floor(value + 0.5)
 
 
-def judge_deviations(published: float, runs: int, rounding: float, values: Sequence[float], of: Judgement) -> Judgement:
+def judge_deviations(published: float, runs: int, rounding: float, values: Sequence[float], of: Judgment) -> Judgment:
     """Judge a printed ± against the standard deviation of our runs by the ratio of variances.
 
     Degrees of freedom are those of a normal distribution, or fewer where our runs have longer tails. At a ceiling one
@@ -303,13 +303,13 @@ def judge_deviations(published: float, runs: int, rounding: float, values: Seque
     off = math.log((published + SHIFT) / published) / (reach / 1.96)
     missed = _normal(1.96 - off) - _normal(-1.96 - off)
     verdict = AGREES if p >= ERROR else DIFFERS
-    return _weighed(Judgement(verdict, own, low, high, p, missed, SHIFT, "ratio of variances"))
+    return _weighed(Judgment(verdict, own, low, high, p, missed, SHIFT, "ratio of variances"))
 
 
 def _freedom(values: Sequence[float], n: int) -> float:
     """Return the degrees of freedom that a variance over n runs has, given how long the tails of ours are."""
-    centred = np.asarray(values) - np.mean(values)
-    kurtosis = float((centred**4).mean() / (centred**2).mean() ** 2)
+    centered = np.asarray(values) - np.mean(values)
+    kurtosis = float((centered**4).mean() / (centered**2).mean() ** 2)
     return float(max(1.0, min(n - 1, 2 * n / max(kurtosis - 1, 1e-9))))
 
 
@@ -319,7 +319,7 @@ def judge_estimates(
     rounding: float,
     *,
     ratio: bool,
-) -> Judgement:
+) -> Judgment:
     """Judge two estimates by their 95% intervals, on a logarithmic scale for ratios.
 
     Over the same runs they are not independent, and the test errs less often than it says.
@@ -337,23 +337,23 @@ def judge_estimates(
     ends = [mine - 1.96 * both, mine + 1.96 * both]
     bounds = [math.exp(end) for end in ends] if ratio else ends
     verdict = AGREES if p >= ERROR else DIFFERS
-    return _weighed(Judgement(verdict, ours[0], bounds[0], bounds[1], p, missed, SHIFT, "both 95% intervals"))
+    return _weighed(Judgment(verdict, ours[0], bounds[0], bounds[1], p, missed, SHIFT, "both 95% intervals"))
 
 
-def judge_bound(published: float, ours: float, rounding: float, *, upper: bool) -> Judgement:
+def judge_bound(published: float, ours: float, rounding: float, *, upper: bool) -> Judgment:
     """Judge a figure of which the paper prints only a bound: ours keeps it or does not."""
     keeps = ours <= published + rounding if upper else ours >= published - rounding
     ends = (ours, math.inf) if upper else (-math.inf, ours)
-    return Judgement(AGREES if keeps else DIFFERS, ours, *ends, basis="a bound")
+    return Judgment(AGREES if keeps else DIFFERS, ours, *ends, basis="a bound")
 
 
-def _weighed(found: Judgement) -> Judgement:
-    """Return a judgement in which agreement that would be likely anyway is not called so."""
+def _weighed(found: Judgment) -> Judgment:
+    """Return a judgment in which agreement that would be likely anyway is not called so."""
     is_empty = found.verdict == AGREES and found.missed is not None and found.missed > WIDE
     return replace(found, verdict=TOO_WIDE) if is_empty else found
 
 
-def _bounded(found: Judgement, unit: str) -> Judgement:
+def _bounded(found: Judgment, unit: str) -> Judgment:
     least, most = {"share": (0.0, 1.0), "difference": (-1.0, 1.0)}.get(unit, (-math.inf, math.inf))
     return replace(found, low=max(least, found.low), high=min(most, found.high))
 

@@ -1,6 +1,6 @@
 """Draws training batches of full-information steps on the device: tokens, and the digits to predict.
 
-Records are laid out as the harness shows them: mostly a window of neighbouring labels, or any labels in ascending
+Records are laid out as the harness shows them: mostly a window of neighboring labels, or any labels in ascending
 order, sometimes with a few at the end (as restored ones are) or in any order. Every referenced label is present.
 """
 
@@ -112,7 +112,7 @@ class Drawer:
         return Steps(operator, digits, width, labels, shown, values, fresh, has_input, chosen, referenced, answer)
 
     def batch(self, focus: Focus = Focus()) -> Batch:  # noqa: B008 - a frozen fact
-        return tokenise(self.steps(focus), self.shape)
+        return tokenize(self.steps(focus), self.shape)
 
     def _fixed(self, value: int | None, drawn: Tensor) -> Tensor:
         return drawn if value is None else torch.full_like(drawn, value)
@@ -129,7 +129,7 @@ class Drawer:
         return torch.where(kind < 0.4, 16, torch.where(kind < 0.55, more, self.below(17)))
 
     def _labels(self, records: Tensor) -> Tensor:
-        """Return distinct ascending labels: neighbours or any up to a step number."""
+        """Return distinct ascending labels: neighbors or any up to a step number."""
         size, kind, u = self.shape.records, self.uniform(), self.uniform()
         last = torch.where(kind < 0.6, 64.0, torch.where(kind < 0.85, 16 + 112 * u, 16 * 624.0**u)).long()
         room = (last - records).clamp(min=1)
@@ -180,7 +180,7 @@ def _operate(operator: Tensor, digits: Tensor, fresh: Tensor, operands: Tensor) 
     return torch.where(kinds == f.SUM, total, torch.where(kinds == f.TOP, top, largest))
 
 
-def tokenise(steps: Steps, shape: Shape) -> Batch:
+def tokenize(steps: Steps, shape: Shape) -> Batch:
     """Return the tokens of the prompt and of the whole reply, and which digit follows each of them."""
     prompt = [_records(steps), _operator(steps), _inputs(steps), _references(steps)]
     picked = steps.chosen.clamp(min=0)

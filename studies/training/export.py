@@ -19,7 +19,7 @@ def export(checkpoint: Path, file: Path, size: Size | None = None) -> str:
     """Write the weights of a checkpoint; return the SHA-256 of the file."""
     found = read_tensors(checkpoint / "weights.safetensors")
     arrays, about = pack({name: np.array(array) for name, array in found.arrays.items()}, (size or Size()).heads)
-    write_tensors(file, arrays, {**about, "batches": found.about["step"], "licence": "Apache-2.0"})
+    write_tensors(file, arrays, {**about, "batches": found.about["step"], "license": "Apache-2.0"})
     load_weights(file)  # it is refused here or nowhere
     return sha256(file.read_bytes()).hexdigest()
 

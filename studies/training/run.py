@@ -49,7 +49,7 @@ class Training:
         if device.type == "cuda":
             for block in self.network.blocks:
                 block.compile()
-        self.optimiser = torch.optim.AdamW(
+        self.optimizer = torch.optim.AdamW(
             self.network.parameters(), lr=0.0, betas=(0.9, 0.98), weight_decay=plan.decay, fused=True
         )
         self.done = 0
@@ -59,7 +59,7 @@ class Training:
         out.mkdir(parents=True, exist_ok=True)
 
     def resume(self, folder: Path) -> None:
-        self.done = checkpoint.load(folder, self.network, self.optimiser)
+        self.done = checkpoint.load(folder, self.network, self.optimizer)
 
     def run(self, seconds: float, every: int = 500) -> None:
         """Learn until the plan or the time is over, then save and test."""
@@ -72,21 +72,21 @@ class Training:
                 losses.zero_()
             if self.done % (8 * every) == 0:
                 self.test(rows=2048)
-                checkpoint.save(self.out, self.network, self.optimiser, self.done)
-        checkpoint.save(self.out, self.network, self.optimiser, self.done)
+                checkpoint.save(self.out, self.network, self.optimizer, self.done)
+        checkpoint.save(self.out, self.network, self.optimizer, self.done)
 
     def learn(self) -> torch.Tensor:
         """Take one step; return the loss."""
-        for group in self.optimiser.param_groups:
+        for group in self.optimizer.param_groups:
             group["lr"] = self.plan.phase_at(self.done).rate_at(self.done)
         batch = self.draw()
         with torch.autocast(self.device.type, torch.bfloat16):
             scores = self.network(batch.features, batch.there, True)
         loss = functional.cross_entropy(scores.flatten(0, 1).float(), batch.targets.flatten(), ignore_index=IGNORED)
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-        self.optimiser.step()
+        self.optimizer.step()
         return loss.detach()
 
     def draw(self) -> Batch:

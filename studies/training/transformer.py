@@ -1,6 +1,6 @@
 """The network in torch: a decoder without biases and gains, so that only matrices are stored.
 
-Root-mean-square normalisation, causal attention, ReLU. Late in training the matrices are rounded to eight bits in the
+Root-mean-square normalization, causal attention, ReLU. Late in training the matrices are rounded to eight bits in the
 forward pass, as they are stored; gradients ignore the rounding.
 """
 

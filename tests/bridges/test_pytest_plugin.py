@@ -192,7 +192,7 @@ def test_a_beginners_mistake_fails_and_says_what_to_write(here, old, new, said):
     done.stdout.fnmatch_lines([f"the memory system's {said}", f"the memory system failed at seed 0: *{said}"])
 
 
-def test_a_setting_is_spelt_as_for_lacuna_run(here):
+def test_a_setting_is_spelled_as_for_lacuna_run(here):
     (here.path / "mine.py").write_text(SIZED)
     run(
         here, *SYSTEM, "-k", "store-recall", "--eirkit-memory-set", "Notebook.size=64", "--eirkit-at-least", "1"

@@ -189,7 +189,7 @@ def picture() -> Callable[[Any, str], None]:
 
 
 def _reduce(path: Path) -> None:
-    """Keep few colours: a page of text needs no more, and a repository keeps every picture for ever."""
+    """Keep few colors: a page of text needs no more, and a repository keeps every picture for ever."""
     from PIL import Image
 
     few = Image.open(path).convert("RGB").quantize(255, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)

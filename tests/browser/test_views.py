@@ -101,11 +101,11 @@ def test_a_narrow_page_does_not_run_out_to_the_right(look_through_a_slit, views,
     page.wait_for_load_state("networkidle")
     assert page.evaluate("document.documentElement.scrollWidth") <= 420
     label = page.evaluate(OVERLAPPING)
-    assert label is None, f"{label} runs into its neighbour"
+    assert label is None, f"{label} runs into its neighbor"
 
 
 GAP_PX = 4  # a digit's half: nearer to each other, two numbers read as one
-# The first number on an axis that begins before its left neighbour has ended, with that gap.
+# The first number on an axis that begins before its left neighbor has ended, with that gap.
 OVERLAPPING = """(() => {
   for (const picture of document.querySelectorAll('svg.plot')) {
     const labels = [...picture.querySelectorAll('text')].filter((one) => /^[0-9]+$/.test(one.textContent));
@@ -305,8 +305,8 @@ def test_a_cut_shows_what_each_compactor_kept_side_by_side_in_the_text(look, vie
     marks = page.locator("table.cut tr.needed").first.locator("td [role=img]")
     expect(marks).to_have_count(len(names))
     kept, dropped = (page.locator(f"table.cut tr.needed td.{one}").first for one in ("kept", "dropped"))
-    colours = [one.evaluate("one => getComputedStyle(one).color") for one in (kept, dropped)]
-    assert colours[0] != colours[1]
+    colors = [one.evaluate("one => getComputedStyle(one).color") for one in (kept, dropped)]
+    assert colors[0] != colors[1]
     page.locator("select[name=lines]").focus()  # by the keyboard alone
     page.keyboard.press("End")
     page.wait_for_selector("table.cut .other")

@@ -202,7 +202,7 @@ HINTS = [
     ("run store-recall", "did you mean `eirkit lacuna run`?"),
     ("simulate", "did you mean `eirkit lacuna simulate`?"),
     ("analyze logs", "did you mean `eirkit vestige analyze`?"),
-    ("analyse logs", "did you mean `eirkit vestige analyze`?"),
+    ("analyze logs", "did you mean `eirkit vestige analyze`?"),
     ("curve stepwise-sum", "did you mean `eirkit eir curve`?"),
     ("reprot out", "did you mean `eirkit report`?"),
     ("lacuna run store-recall -h 4 --model reference/calculator", "-h is short for --help; write --h 4"),

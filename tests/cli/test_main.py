@@ -19,7 +19,7 @@ from tests import warm
 from tests.processes import PATIENCE_SECONDS, completed, running, shown_in_terminal, wait_until
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
-COLOUR = re.compile(r"\x1b\[[0-9;]*(3[0-8]|9[0-7])[0-9;]*m")
+COLOR = re.compile(r"\x1b\[[0-9;]*(3[0-8]|9[0-7])[0-9;]*m")
 LONG = ("lacuna", "generate", "stepwise-sum", "--seeds", "0:10000000", "--out")
 
 
@@ -212,10 +212,10 @@ def in_terminal(*arguments: str, **environment: str) -> str:
     return shown_in_terminal([EIRKIT, *arguments], "stdout", env={**clean, **environment}).decode()
 
 
-def test_colours_follow_the_terminal():
+def test_colors_follow_the_terminal():
     arguments = ("lacuna", "generate", "stepwise-sum", "--n", "3")
     assert "\x1b[" in in_terminal(*arguments, TERM="xterm-256color")
-    assert not COLOUR.search(in_terminal(*arguments, TERM="xterm-256color", NO_COLOR="1"))
+    assert not COLOR.search(in_terminal(*arguments, TERM="xterm-256color", NO_COLOR="1"))
     assert "\x1b" not in in_terminal(*arguments, TERM="dumb")
     assert "\x1b" not in call(*arguments).stdout
 

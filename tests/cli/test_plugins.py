@@ -137,7 +137,7 @@ def test_an_error_of_a_plug_in_is_a_short_line(tmp_path, raised):
 
 @pytest.mark.parametrize("body", ["raise SystemExit(0)", "return [7]", "raise Boom()"])
 def test_a_format_that_leaves_or_gives_something_else_is_named(tmp_path, body):
-    methods = f"    def recognises(self, document):\n        return 3\n    def read(self, document):\n        {body}\n"
+    methods = f"    def recognizes(self, document):\n        return 3\n    def read(self, document):\n        {body}\n"
     (tmp_path / "mine.py").write_text(f"{LOUD}class Mine:\n{methods}")
     (tmp_path / "log.jsonl").write_text("{}\n")
     log = ("--log-format", f"{tmp_path}/mine.py:Mine", tmp_path / "log.jsonl")

@@ -59,15 +59,15 @@ def log(tmp_path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def analysed(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("analysed")
+def analyzed(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("analyzed")
     (folder / "one.jsonl").write_text(json.dumps(BY_HAND) + "\n")
     answer("analyze", folder / "one.jsonl", "--out", folder / "out")
     return folder / "out"
 
 
-def test_the_run_worked_by_hand(analysed):
-    run = answer("show", analysed, "r1")
+def test_the_run_worked_by_hand(analyzed):
+    run = answer("show", analyzed, "r1")
     assert {cut["cut"]: cut["demand_tokens"] for cut in run["cuts"]} == {
         1: 0, 2: 100, 3: 150, 4: 350, 5: 210, 6: 210, 7: 210,
     }  # fmt: skip
@@ -88,15 +88,15 @@ def test_the_summary_is_one_document_with_what_scripts_rely_on(log, tmp_path):
     assert (found["goal_access"], found["mean_peak_tokens"]) == (1.0, 350.0)
 
 
-def test_a_run_for_reading(analysed):
-    done = call("show", analysed, "r1")
+def test_a_run_for_reading(analyzed):
+    done = call("show", analyzed, "r1")
     assert "peak demand: 350 tokens at cut 4" in done.stdout
     assert "Live at the peak" in done.stdout
     assert "█" in done.stdout
 
 
-def test_the_chart_of_a_run_has_both_axes(analysed):
-    lines = call("show", analysed, "r1").stdout.splitlines()
+def test_the_chart_of_a_run_has_both_axes(analyzed):
+    lines = call("show", analyzed, "r1").stdout.splitlines()
     top, bottom = (
         next(n for n, line in enumerate(lines) if line.lstrip().startswith(edge)) for edge in ("350 │", "0 │")
     )
@@ -220,12 +220,12 @@ def test_a_name_is_shortened_to_the_terminal_and_still_finds_its_run(tmp_path):
     assert answer("show", tmp_path / "out", name)["run_id"] == SILENT["run_id"]
 
 
-def test_a_wide_row_is_printed_one_column_to_a_line(analysed):
-    lines = call("query", analysed, "SELECT * FROM runs").stdout.splitlines()
+def test_a_wide_row_is_printed_one_column_to_a_line(analyzed):
+    lines = call("query", analyzed, "SELECT * FROM runs").stdout.splitlines()
     assert lines[0] == "1 row."
     assert "row 1" in lines
     assert ["peak_demand_tokens", "350"] in [line.split() for line in lines]
-    assert "row 1" not in call("query", analysed, "SELECT run_id, turns FROM runs").stdout
+    assert "row 1" not in call("query", analyzed, "SELECT run_id, turns FROM runs").stdout
 
 
 def test_own_edits_are_stated_as_the_goal(tmp_path):
@@ -250,15 +250,15 @@ REFUSALS = [
     (("analyze", "{log}", "--out", "{log}.out", "--log-format", "plian"), "did you mean 'plain'"),
     (("analyze", "{log}", "--out", "{log}.out", "--windows", "no/such"), "no/such"),
     (("show", "no/such", "r1"), "is no folder; give one that"),
-    (("show", "{analysed}", "r11"), "no run named 'r11' in .*; did you mean r1\\?"),
-    (("show", "{analysed}", "nope"), "no run named 'nope' in .*; name one of r1$"),
-    (("show", "{analysed}"), "which run of .*\\? name one of r1$"),
+    (("show", "{analyzed}", "r11"), "no run named 'r11' in .*; did you mean r1\\?"),
+    (("show", "{analyzed}", "nope"), "no run named 'nope' in .*; name one of r1$"),
+    (("show", "{analyzed}"), "which run of .*\\? name one of r1$"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "message"), REFUSALS, ids=lambda item: "")
-def test_wrong_input_is_one_line(arguments, message, log, analysed):
-    done = call(*(str(part).format(log=log, folder=log.parent, analysed=analysed) for part in arguments))
+def test_wrong_input_is_one_line(arguments, message, log, analyzed):
+    done = call(*(str(part).format(log=log, folder=log.parent, analyzed=analyzed) for part in arguments))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert re.search(message, done.stderr), done.stderr
     assert sorted(path.name for path in log.parent.iterdir()) == ["one.jsonl"]

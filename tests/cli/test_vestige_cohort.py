@@ -9,7 +9,7 @@ import pytest
 from eirkit.vestige.corpus.planted_corpus import PlantedCorpus
 from tests import warm
 from tests.processes import completed
-from tests.vestige.planted import analysed_corpus
+from tests.vestige.planted import analyzed_corpus
 
 
 def call(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -20,7 +20,7 @@ def call(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return analysed_corpus(PlantedCorpus(60, 12, 2, "few"), tmp_path_factory.mktemp("cohort"))
+    return analyzed_corpus(PlantedCorpus(60, 12, 2, "few"), tmp_path_factory.mktemp("cohort"))
 
 
 def test_one_document_with_what_scripts_rely_on(folder):
@@ -72,7 +72,7 @@ def test_planned_tests_that_were_not_run_are_counted_aloud(folder, tmp_path):
     ("arguments", "words"),
     [
         (("nowhere",), "eirkit vestige analyze"),
-        ((".", "--by", "colour"), "colour"),
+        ((".", "--by", "color"), "color"),
         ((".", "--suite", "nowhere.toml"), "give TOML with [cohort] planned"),
     ],
 )

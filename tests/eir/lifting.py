@@ -1,7 +1,7 @@
 """Extrapolates class counts exactly from small alphabets to large ones, for workloads that only compare values.
 
 Theorem (proof in docs/design/frontier-counting.md). Let answers be made from inputs and earlier answers by operations
-that commute with every non-decreasing relabelling of values, such as maximum and top-k, and let a window hold D values.
+that commute with every non-decreasing relabeling of values, such as maximum and top-k, and let a window hold D values.
 Then either N(q) = 1 for every alphabet size q ≥ 1, or N(q) = Σ_{j=1..D} a_j C(q, j), where a_j ≥ 0 is the number of
 classes that depend on exactly j given values. So counts at q = 1 … D determine all others; D = 1 needs q = 2 as well,
 to tell N = q from N = 1. `tests/eir/test_lift.py` compares with counts at alphabets that were not used.

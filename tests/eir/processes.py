@@ -195,19 +195,19 @@ class Slots(Model):
 
 def count_classes(process: Any) -> int:
     """Return the continuation classes of the process's states: refine with dictionaries, round by round."""
-    behaviour: dict[Any, dict[Any, tuple[Answer, Any]]] = {}
+    behavior: dict[Any, dict[Any, tuple[Answer, Any]]] = {}
     frontier = list(process.states)
     while frontier:
         state = frontier.pop()
-        if state not in behaviour:
-            behaviour[state] = {move: process.step(state, move) for move in process.moves(state)}
-            frontier.extend(following for _, following in behaviour[state].values())
-    block = dict.fromkeys(behaviour, 0)
+        if state not in behavior:
+            behavior[state] = {move: process.step(state, move) for move in process.moves(state)}
+            frontier.extend(following for _, following in behavior[state].values())
+    block = dict.fromkeys(behavior, 0)
     rounds = 0
     while rounds != process.horizon:
         signatures = {
             state: frozenset((move, answer, block[following]) for move, (answer, following) in options.items())
-            for state, options in behaviour.items()
+            for state, options in behavior.items()
         }
         names = {signature: number for number, signature in enumerate(dict.fromkeys(signatures.values()))}
         refined = {state: names[signature] for state, signature in signatures.items()}

@@ -87,7 +87,7 @@ def test_classes_instances_and_namespaces_are_contracts(file: Path, name: str) -
     assert count_contract(found).groups == ((0, 1), (2, 3), (4, 5))
 
 
-def test_a_process_is_recognised(file: Path) -> None:
+def test_a_process_is_recognized(file: Path) -> None:
     assert isinstance(load_contract(f"{file}:switch"), Process)
 
 

@@ -98,7 +98,7 @@ CHANGES: Sequence[Callable[[Path], object]] = (append, cut, exchange, Path.unlin
 
 
 def changing(folder: Path, rng: random.Random) -> tuple[Ended, str]:
-    """Analyse a corpus while most of its files change in random ways."""
+    """Analyze a corpus while most of its files change in random ways."""
     logs = folder / "logs"
     logs.mkdir()
     paths = [logs / f"{number:03d}.jsonl" for number in range(FILES)]

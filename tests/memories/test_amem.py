@@ -26,7 +26,7 @@ def test_whole_tasks_are_recalled_and_each_write_but_the_first_asks_twice(tmp_pa
         used = row["memory_system"]
         assert used["diagnosis"] == []
         assert used["records"] == used["writes"]
-        assert used["model_calls"] == 2 * used["writes"] - 1  # without neighbours there is nothing to evolve
+        assert used["model_calls"] == 2 * used["writes"] - 1  # without neighbors there is nothing to evolve
 
 
 class Away(Reference):

@@ -25,7 +25,7 @@ from eirkit_paper.archive import ARCHIVE, SCHEMA
 from eirkit_paper.model_runs import OTHER_MODEL, ModelSetting
 from eirkit_paper.published import published_figures
 from eirkit_paper.studies.architectures import EXTERNAL, SYSTEM_STEPS, external, other_lengths
-from eirkit_paper.studies.catalogue import find_study
+from eirkit_paper.studies.catalog import find_study
 from eirkit_paper.study import NEEDS_MEMORY, VERDICTS
 from eirkit_paper.suites import PaperPlan, cells_named, paper_suites
 from eirkit_paper.verdicts import AGREES, DIFFERS, FEWER_SEEDS, NOT_SAME, TOO_WIDE

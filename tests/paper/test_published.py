@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from eirkit_paper.published import figures_by_id, half_digit, published_figures, published_models
-from eirkit_paper.studies.catalogue import BY_ID
+from eirkit_paper.studies.catalog import BY_ID
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))

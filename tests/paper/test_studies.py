@@ -35,7 +35,7 @@ from eirkit_paper.studies import cascades, cones, managed, policies, pressure, r
 from eirkit_paper.studies import comparison as shapes
 from eirkit_paper.studies.agents import STANDS_IN, StudyAgent, reference, repeated, run_cell
 from eirkit_paper.studies.architectures import MemoryScore, by_seed
-from eirkit_paper.studies.catalogue import BY_ID, STUDIES, find_study
+from eirkit_paper.studies.catalog import BY_ID, STUDIES, find_study
 from eirkit_paper.studies.comparison import TOO_FEW, compare, spread, stand_in
 from eirkit_paper.studies.recorded_figures import Published
 from eirkit_paper.studies.rescue import in_arms

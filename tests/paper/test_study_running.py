@@ -31,7 +31,7 @@ from eirkit_paper.page import (
     write_study,
 )
 from eirkit_paper.runner import StudyOutcome, StudyStore, deciding_files, key_of, run_studies
-from eirkit_paper.studies.catalogue import find_study, perform
+from eirkit_paper.studies.catalog import find_study, perform
 from eirkit_paper.study import (
     NEEDS_MEMORY,
     NEEDS_MODEL,
@@ -98,7 +98,7 @@ def test_what_a_study_does_not_look_at_does_not_change_its_key():
     assert key_of(agents, Setting(data=Path("x"))) == key_of(agents, Setting())
 
 
-def analyse(folder: Path, data: Path, runs: int) -> None:
+def analyze(folder: Path, data: Path, runs: int) -> None:
     """Do what the studies of recorded runs ask for, with planted ones."""
     folder.mkdir()
     corpus = Corpus((write_logs(PlantedCorpus(runs, runs, clipped=1.0), 0, folder),), folder / "gold")
@@ -111,7 +111,7 @@ def analyse(folder: Path, data: Path, runs: int) -> None:
     )
 
 
-def test_analysing_what_was_asked_for_and_running_again_is_enough(tmp_path):
+def test_analyzing_what_was_asked_for_and_running_again_is_enough(tmp_path):
     """The remedy that is printed works the first time and when an analysis is made again."""
     store, (study,) = StudyStore(tmp_path / "out"), studies("clipping-example")
     setting = Setting(data=tmp_path / "data")
@@ -123,7 +123,7 @@ def test_analysing_what_was_asked_for_and_running_again_is_enough(tmp_path):
 
     assert now().findings.verdict == NEEDS_RUNS
     assert store.find(study, setting) is None
-    analyse(tmp_path / "first", tmp_path / "data", 24)
+    analyze(tmp_path / "first", tmp_path / "data", 24)
     assert now().findings.verdict == OWN_HOLD
     assert now().was_kept
     before = key_of(study, setting)

@@ -12,7 +12,7 @@ import pytest
 from eirkit.errors import InputFileError, UsageError
 from eirkit.records.database import DATABASE, SweepDatabase, SweepWriter
 from eirkit_paper.runner import StudyStore, run_studies
-from eirkit_paper.studies.catalogue import find_study, perform
+from eirkit_paper.studies.catalog import find_study, perform
 from eirkit_paper.study import Setting
 from tests.processes import kill_group, running, wait_until
 

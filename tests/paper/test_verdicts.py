@@ -37,7 +37,7 @@ def means_of(right: np.ndarray, *, carries: bool = False) -> SeedMeans:
 
 
 def drawn(seed: int, share: float, seeds: int, models: int, spread: float = 0.05, shift: float = 0.0):
-    """Yield judgements of published experiments and ours, both drawn anew from one truth, or from two that differ."""
+    """Yield judgments of published experiments and ours, both drawn anew from one truth, or from two that differ."""
     rng = np.random.default_rng([seed, seeds, models, round(1000 * share)])
     for _ in range(DRAWS):
         theirs, mine = (
@@ -48,8 +48,8 @@ def drawn(seed: int, share: float, seeds: int, models: int, spread: float = 0.05
         yield judge_means(published, 0.0005, means_of(mine), sd=None, runs=3 * models, unit="share")
 
 
-def rejected(judgements) -> float:
-    return sum(one.verdict == DIFFERS for one in judgements) / DRAWS
+def rejected(judgments) -> float:
+    return sum(one.verdict == DIFFERS for one in judgments) / DRAWS
 
 
 @pytest.mark.parametrize("seeds", [3, 12])

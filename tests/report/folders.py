@@ -113,7 +113,7 @@ def make_aimless(folder: Path) -> Path:
 
 
 def make_planted(folder: Path) -> Path:
-    """Write logs of shell commands whose views were clipped, with reference patches, and analyse them."""
+    """Write logs of shell commands whose views were clipped, with reference patches, and analyze them."""
     logs = write_logs(PlantedCorpus(24, 8, clipped=1.0), 3, folder)
     command("vestige", "analyze", logs, "--gold", folder / "gold", "--out", folder / "clipped", "--json")
     return folder / "clipped"

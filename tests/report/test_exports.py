@@ -170,8 +170,8 @@ def test_names_are_never_left_out():
     assert len(named_places([f"run {n}" for n in range(40)])) == 40
 
 
-def test_one_colour_means_one_value_in_every_panel():
-    """A panel in which everything is right is as light as the right ones of its neighbours."""
+def test_one_color_means_one_value_in_every_panel():
+    """A panel in which everything is right is as light as the right ones of its neighbors."""
     grids = [(0.0, 0.0), (0.0, 2.0)]
     panels = [
         replace(chart("cells"), series=(Series("v", "cells", ("p", "q"), ("r", "r"), value=grid),)) for grid in grids
@@ -180,7 +180,7 @@ def test_one_colour_means_one_value_in_every_panel():
     assert shades_of(panels[:1]) == (0.0, 1.0)
 
 
-def test_colours_are_explained_beside_every_panel(tmp_path):
+def test_colors_are_explained_beside_every_panel(tmp_path):
     figure = Figure("f", "panels", (chart("cells"), chart("line"), chart("cells"), chart("line")))
     labels = re.findall(r"<!-- (.*?) -->", save(figure, tmp_path / "f.svg").read_text("utf-8"))
     assert labels.count("v") == 2

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, RUN_MEASURES
-from eirkit.report.colours import coloured
+from eirkit.report.colors import colored
 from eirkit.report.document import Axis, Chart, Figure, Headline, Listing, Page, Section, Series
 from eirkit.report.glossary import GLOSSARY, glossary_page
 from eirkit.report.html import policy, render
@@ -158,7 +158,7 @@ def test_lines_on_top_of_each_other_are_drawn_apart_and_named():
     assert replace(chart, series=begins_alike).overlaps == [0, 0]  # one piece of ten hides nothing
 
 
-def test_a_name_has_one_colour_in_all_charts_of_a_page():
+def test_a_name_has_one_color_in_all_charts_of_a_page():
     def chart(*names: str) -> Chart:
         return Chart(
             names[0], "t", "a", Axis("x"), Axis("y"), tuple(Series(name, "line", (1.0,), (1.0,)) for name in names)
@@ -166,12 +166,12 @@ def test_a_name_has_one_colour_in_all_charts_of_a_page():
 
     many = [f"n{number}" for number in range(12)]
     charts = (chart("m1", "m2"), chart("limit", "m2", "m1"), chart(*many), chart(*many[4:]))
-    page = coloured(Page("t", Headline("", "", ()), (Section("s", (), charts),)))
-    first, second, third, _ = ({one.name: one.colour for one in found.series} for found in page.charts())
+    page = colored(Page("t", Headline("", "", ()), (Section("s", (), charts),)))
+    first, second, third, _ = ({one.name: one.color for one in found.series} for found in page.charts())
     assert (second["m1"], second["m2"]) == (first["m1"], first["m2"])
     assert len(set(second.values())) == 3
-    assert len({third[name] for name in many[:8]}) == 8  # as many as there are colours
-    assert coloured(page) == page
+    assert len({third[name] for name in many[:8]}) == 8  # as many as there are colors
+    assert colored(page) == page
 
 
 def test_only_a_page_in_the_viewer_links_to_it():

@@ -1,4 +1,4 @@
-"""One cause, one name, one share, one colour: the same folder on every surface."""
+"""One cause, one name, one share, one color: the same folder on every surface."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_headline_chart_and_table_of_a_page_agree(root, name):
     (chart,) = [chart for chart in page.charts() if chart.id == "causes"]
     for series in chart.series:
         one = GLOSSARY[series.measure]
-        assert (series.name, series.colour) == (one.label, one.colour)
+        assert (series.name, series.color) == (one.label, one.color)
         assert series.y == pytest.approx((expected[one.id],), abs=ROUNDING)
         assert f"{one.label} {share(expected[one.id])}" in chart.alt
     assert "share of scored steps" in chart.y.title
@@ -120,7 +120,7 @@ def test_fates_of_a_page_agree(root, name):
     assert {series.measure for series in chart.series} == {fate for fate, value in expected.items() if value}
     for series in chart.series:
         one = OUTCOME_MEASURES[series.measure]
-        assert (series.name, series.colour) == (one.label, one.colour)
+        assert (series.name, series.color) == (one.label, one.color)
         assert series.y == pytest.approx((expected[one.id],), abs=ROUNDING)
     (table,) = [table for table in page.tables() if table.id == "outcomes"]
     assert close(table.rows[0], expected)
@@ -229,6 +229,6 @@ def test_a_grid_of_cells_names_its_causes_alike(tmp_path):
     (chart,) = [chart for chart in page.charts() if chart.id == "causes"]
     met = {series.measure for series in chart.series}
     assert {"state_supply", "computation"} <= met
-    assert [(series.name, series.colour) for series in chart.series] == [
-        (one.label, one.colour) for one in CAUSE_MEASURES if one.id in met
+    assert [(series.name, series.color) for series in chart.series] == [
+        (one.label, one.color) for one in CAUSE_MEASURES if one.id in met
     ]

@@ -88,7 +88,7 @@ def test_settings_are_chosen_and_turned(sweep):
         ({"measures": ("speed",)}, "no measure named 'speed'"),
         ({"only": ("h",)}, "not SETTING=VALUE"),
         ({"only": ("h=3",)}, "no setting has h = 3"),
-        ({"only": ("colour=red",)}, "no setting named 'colour'"),
+        ({"only": ("color=red",)}, "no setting named 'color'"),
         ({"across": "n"}, "n does not vary here"),
     ],
 )

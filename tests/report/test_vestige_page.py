@@ -1,4 +1,4 @@
-"""The page of analysed runs: its figures against the tables, its words, and the tests that it repeats."""
+"""The page of analyzed runs: its figures against the tables, its words, and the tests that it repeats."""
 
 import json
 from dataclasses import replace
@@ -11,7 +11,7 @@ from eirkit.report.demo.questions import EXAMPLE, example
 from eirkit.report.demo.questions import planted as planted_here
 from eirkit.report.folders import page_for
 from eirkit.report.html import render
-from eirkit.report.logs.analysed import read_analysed
+from eirkit.report.logs.analyzed import read_analyzed
 from eirkit.report.logs.break_sentences import break_words
 from eirkit.report.logs.needs import _bin, _bin_name, demand_chart
 from eirkit.report.logs.page import headline_of, page_of, worst_section
@@ -48,7 +48,7 @@ def test_the_area_is_the_share_of_pairs_in_order(planted, page):
     resolved = [row.peak_demand_tokens for row in rows if row.resolved]
     wins = sum((f > r) + (f == r) / 2 for f in failed for r in resolved)
     area = wins / (len(failed) * len(resolved))
-    assert read_analysed(planted, tests=False).auc.estimate == pytest.approx(area, abs=ROUNDING)
+    assert read_analyzed(planted, tests=False).auc.estimate == pytest.approx(area, abs=ROUNDING)
     words = " ".join(page.headline.sentences)
     assert f"with probability {area:.2f}" in words
     assert f"{len(everything) - len(rows)} runs are left out" in words
@@ -63,7 +63,7 @@ def test_a_bound_at_a_threshold_is_not_rounded_onto_it(low, high, shown):
 
 
 def test_a_share_is_of_the_runs_that_can_have_a_goal(planted):
-    found = read_analysed(planted, tests=False)
+    found = read_analyzed(planted, tests=False)
     sources = {"own-edits": 370}
     known = {"goal_sources": sources, "goal_runs": 370, "covered_runs": 339, "goal_access": 339 / 370}
     mixed = structs.replace(found.summary, runs=690, **known)
@@ -104,7 +104,7 @@ def test_breaks_without_a_file_are_not_measured(compactions, clears, unmeasured,
     [("entities", "Half of 300 runs held 2 entities"), ("tokens", "Half of 300 runs of three tool turns or more held")],
 )
 def test_the_headline_says_of_which_runs_half_held_so_much(planted, unit, said):
-    found = read_analysed(planted, tests=False)
+    found = read_analyzed(planted, tests=False)
     quantiles = LaterUse(300, 2.0, 5.0, 9.0, 1.0, 1.0, 1.0)
     summary = structs.replace(found.summary, runs=310, goal_access=None, later_used={unit: quantiles})
     assert headline_of(replace(found, summary=summary)).sentences[0].startswith(said)
@@ -112,7 +112,7 @@ def test_the_headline_says_of_which_runs_half_held_so_much(planted, unit, said):
 
 @pytest.mark.parametrize("units", [("tokens",), ("tokens", "entities")])
 def test_the_unit_is_a_column_where_there_are_two(planted, units):
-    found = read_analysed(planted, tests=False)
+    found = read_analyzed(planted, tests=False)
     run = found.summary.largest[0]
     summary = structs.replace(found.summary, largest=tuple(structs.replace(run, unit=unit) for unit in units))
     (table,) = worst_section(replace(found, summary=summary), "x").items
@@ -132,7 +132,7 @@ def test_a_page_of_sessions_without_a_goal_draws_no_zero(tmp_path):
 
 
 def test_the_distribution_counts_every_run_once(planted):
-    found = read_analysed(planted, tests=False)
+    found = read_analyzed(planted, tests=False)
     chart = demand_chart(found.runs, "tokens")
     assert sum(count for series in chart.series for count in series.y) == PLANTED.runs
     assert [series.name for series in chart.series] == ["succeeded", "failed"]
@@ -149,7 +149,7 @@ def test_bins_double(value, name):
 
 
 def test_every_test_is_shown_or_its_absence_explained(planted, page):
-    document = read_analysed(planted).cohorts
+    document = read_analyzed(planted).cohorts
     shown = render(page)
     words = [word for section in page.sections for word in section.words]
     stopped = " ".join(word for word in words if word.startswith("no estimate of "))
@@ -218,7 +218,7 @@ def test_the_planted_corpus_shows_what_was_planted():
 
 def test_a_cohort_too_small_for_any_test_says_so_in_one_sentence(tmp_path):
     write_plain(PlantedCorpus(2, 1, models=1), 0, tmp_path / "runs.jsonl")
-    found = read_analysed(make_analysis(tmp_path / "analysis", tmp_path / "runs.jsonl"))
+    found = read_analyzed(make_analysis(tmp_path / "analysis", tmp_path / "runs.jsonl"))
     page = page_of(found, "analysis")
     (tests,) = [section for section in page.sections if section.title == "Tests"]
     assert (len(tests.words), tests.items) == (1, ())

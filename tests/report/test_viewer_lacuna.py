@@ -24,7 +24,7 @@ from eirkit.records.evidence import RescueResult
 from eirkit.records.runs import Failure, RunRecord, RunUsage
 from eirkit.records.settings import ConversationTask, RescueArm
 from eirkit.records.sweeps import FailureGroup
-from eirkit.report.colours import coloured_item
+from eirkit.report.colors import colored_item
 from eirkit.report.document import drawn
 from eirkit.report.runs.folder import read_sweep
 from eirkit.report.runs.possible import possible_section
@@ -451,7 +451,7 @@ def test_the_picture_of_what_was_possible_is_that_of_the_report(root):
     section = possible_section(read_sweep(root / "sweep"))
     assert section is not None
     assert shown.words == section.words
-    assert shown.figure == drawn(coloured_item(section.items[0]))
+    assert shown.figure == drawn(colored_item(section.items[0]))
     assert {cell.cell for cell in shown.cells} == {row["cell"] for row in section.items[1].rows}
     with pytest.raises(InputFileError, match="no sweep"):
         viewer(root).possible({"at": ["rescue"]})

@@ -148,8 +148,8 @@ def test_lists_and_arrow_tables_answer_alike(listed, key, descending, words):
 
 
 def test_an_unknown_column_is_named_with_those_there_are():
-    with pytest.raises(UsageError, match="no column named 'colour'; known: name, kind, size, ok"):
-        table_of([]).choose(Query(sort="colour"))
+    with pytest.raises(UsageError, match="no column named 'color'; known: name, kind, size, ok"):
+        table_of([]).choose(Query(sort="color"))
     with pytest.raises(UsageError, match="is no figure"):
         heat(table_of([]), Query(), Layout("kind", ("ok",), "name"))
 
@@ -208,6 +208,6 @@ def test_the_usual_layout_is_complete_and_has_no_column_too_many(runs):
 
 def test_columns_that_an_address_asks_for_in_vain_are_not_used():
     table = settings_table([("a", "x", 2, 0, 0.5), ("b", "x", 4, 0, 0.5)])
-    assert layout_of(table, Query(), {"x": "colour", "y": "seed,model", "value": "size"}) == Layout(
+    assert layout_of(table, Query(), {"x": "color", "y": "seed,model", "value": "size"}) == Layout(
         "h", ("model",), "accuracy"
     )

@@ -1,4 +1,4 @@
-"""Commands of recorded runs, labelled by hand one by one: which files each showed, and which files it changed.
+"""Commands of recorded runs, labeled by hand one by one: which files each showed, and which files it changed.
 
 `labels.jsonl`, `drawn_labels.jsonl` and `third_draw_labels.jsonl` name set, run, turn and call with a hash of the
 command, never its text. The first holds single commands; the others every action of runs that were drawn by lot, of

@@ -15,8 +15,8 @@ from eirkit.vestige.demand.gold_patches import open_gold_patches
 from eirkit.vestige.tokens import estimating_counter
 
 
-def analysed(source: Path, out: Path, gold: Path | None = None) -> Path:
-    """Analyse a corpus on disk and return the folder of its tables."""
+def analyzed(source: Path, out: Path, gold: Path | None = None) -> Path:
+    """Analyze a corpus on disk and return the folder of its tables."""
     patches = None if gold is None else open_gold_patches(gold)
     analyze_corpus(
         read_corpus([source]),
@@ -28,16 +28,16 @@ def analysed(source: Path, out: Path, gold: Path | None = None) -> Path:
     return out
 
 
-def analysed_lines(lines: Iterable[bytes], folder: Path, name: str = "corpus") -> Path:
-    """Analyse lines of the plain format."""
+def analyzed_lines(lines: Iterable[bytes], folder: Path, name: str = "corpus") -> Path:
+    """Analyze lines of the plain format."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.jsonl").write_bytes(b"".join(lines))
-    return analysed(folder / f"{name}.jsonl", folder / name)
+    return analyzed(folder / f"{name}.jsonl", folder / name)
 
 
-def analysed_corpus(corpus: PlantedCorpus, folder: Path, seed: int = 0) -> Path:
-    """Draw a corpus in the plain format and analyse it."""
-    return analysed_lines(plain_lines(corpus, seed), folder, corpus.name)
+def analyzed_corpus(corpus: PlantedCorpus, folder: Path, seed: int = 0) -> Path:
+    """Draw a corpus in the plain format and analyze it."""
+    return analyzed_lines(plain_lines(corpus, seed), folder, corpus.name)
 
 
 def by_name(found: CohortStatistics, cohort: str | None = None) -> dict[str, CohortTest]:

@@ -142,7 +142,7 @@ def test_a_thread_is_interrupted_by_its_own_clock_alone() -> None:
 class Endless:
     """A format whose reader never finishes one of its records."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         return 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:

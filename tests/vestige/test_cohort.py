@@ -16,7 +16,7 @@ from msgspec import structs, to_builtins
 from eirkit.errors import InputFileError, UnknownNameError
 from eirkit.records.analysis import TABLES, PlannedTest
 from eirkit.vestige.audits.occupancy import read_windows
-from eirkit.vestige.cohorts.cohort import TESTS, analyse_cohorts, folder_names
+from eirkit.vestige.cohorts.cohort import TESTS, analyze_cohorts, folder_names
 from eirkit.vestige.cohorts.covariates import read_base_lines
 from eirkit.vestige.cohorts.finding import (
     OTHER_MODELS,
@@ -33,7 +33,7 @@ from eirkit.vestige.corpus.analysis import AnalysisOptions
 from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, plain_lines
 from eirkit.vestige.corpus.summary import CorpusTotals
 from eirkit.vestige.tables import TableWriter
-from tests.vestige.planted import analysed_corpus, analysed_lines, by_name
+from tests.vestige.planted import analyzed_corpus, analyzed_lines, by_name
 
 QUICK = AnalysisPlan(settings=Settings(resamples=30, mediation_resamples=25, draws=200))
 ROUNDING = 1e-12
@@ -51,7 +51,7 @@ def run(name: str, task: str, resolved: bool | None, demand: int, model: str = "
 
 
 def document(folder, plan: AnalysisPlan = QUICK, **how):
-    found = analyse_cohorts([folder], plan, **how)
+    found = analyze_cohorts([folder], plan, **how)
     json.dumps(to_builtins(found), allow_nan=False)
     assert all(test.estimate is not None or test.note for test in found.tests)
     return found
@@ -65,7 +65,7 @@ def test_a_cohort_by_hand(tmp_path):
         run("a", "t1", True, 100), run("b", "t2", False, 300), run("c", "t3", False, 0),
         run("d", "t4", True, 200), run("e", "t5", None, 400),
     ]  # fmt: skip
-    (row,) = document(analysed_lines(lines, tmp_path)).cohorts
+    (row,) = document(analyzed_lines(lines, tmp_path)).cohorts
     assert (row.runs, row.resolved, row.failed, row.unknown, row.tasks) == (5, 2, 2, 1, 5)
     assert row.goal_access == pytest.approx(4 / 5, abs=ROUNDING)
     assert row.mean_peak_tokens == pytest.approx(1000 / 5, abs=ROUNDING)
@@ -80,7 +80,7 @@ def test_a_cohort_by_hand(tmp_path):
 
 def test_a_cohort_whose_runs_all_need_the_same_says_so(tmp_path):
     lines = [run(f"r{i}", f"t{i}", i % 2 == 0, 100) for i in range(8)]
-    (row,) = document(analysed_lines(lines, tmp_path)).cohorts
+    (row,) = document(analyzed_lines(lines, tmp_path)).cohorts
     assert (row.failure_auc, row.auc_low) == (0.5, None)
     assert row.note == "all scores are equal, so no error can be estimated"
 
@@ -151,7 +151,7 @@ def test_models_beyond_the_sixtieth_share_an_indicator_and_a_note_says_so():
 
 def test_a_test_with_too_many_models_notes_it(tmp_path):
     lines = [run(f"r{i}", f"t{i % 4}", i % 3 == 0, 100 + i, f"m{i % 66}") for i in range(132)]
-    found = by_name(document(analysed_lines(lines, tmp_path), analyses=("gaps",)))
+    found = by_name(document(analyzed_lines(lines, tmp_path), analyses=("gaps",)))
     assert "the rarest 5 of 66 models share one indicator" in found["closed-gap"].note
 
 
@@ -160,7 +160,7 @@ def test_a_test_with_too_many_models_notes_it(tmp_path):
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
-    return analysed_corpus(PlantedCorpus(200, 40, 2, "two"), tmp_path_factory.mktemp("planted"))
+    return analyzed_corpus(PlantedCorpus(200, 40, 2, "two"), tmp_path_factory.mktemp("planted"))
 
 
 def test_equal_seeds_give_equal_documents_and_other_seeds_only_move_what_is_drawn(planted):
@@ -200,23 +200,23 @@ def attempts(number: int) -> list[bytes]:
 
 
 def test_another_attempt_under_the_same_id_is_another_run(tmp_path):
-    first, second = (analysed_lines(attempts(number), tmp_path / str(number)) for number in (0, 1))
+    first, second = (analyzed_lines(attempts(number), tmp_path / str(number)) for number in (0, 1))
     found = by_name(document(first, analyses=("demand",), disjoint=[second]))["demand-failure-difficulty"]
     assert (found.n, found.excluded) == (24, ())
     assert found.estimate is not None
-    assert "analysed set itself" not in found.note
-    assert analyse_cohorts([first, second], QUICK, analyses=("demand",)).repeated_runs == 0
+    assert "analyzed set itself" not in found.note
+    assert analyze_cohorts([first, second], QUICK, analyses=("demand",)).repeated_runs == 0
 
 
 def test_an_attempt_that_differs_in_its_outcome_alone_is_another_run(tmp_path):
-    first = analysed_lines([run("r", "t", True, 100), run("s", "u", False, 100)], tmp_path / "0")
-    second = analysed_lines([run("r", "t", False, 100), run("s", "u", False, 100)], tmp_path / "1")
-    assert analyse_cohorts([first, second], QUICK, analyses=("later",)).repeated_runs == 1
+    first = analyzed_lines([run("r", "t", True, 100), run("s", "u", False, 100)], tmp_path / "0")
+    second = analyzed_lines([run("r", "t", False, 100), run("s", "u", False, 100)], tmp_path / "1")
+    assert analyze_cohorts([first, second], QUICK, analyses=("later",)).repeated_runs == 1
 
 
 def test_copies_given_as_other_runs_are_left_out_and_counted(tmp_path):
-    first, second = (analysed_lines(attempts(number), tmp_path / str(number)) for number in (0, 1))
-    copy = analysed_lines(attempts(0), tmp_path / "copy", "renamed")
+    first, second = (analyzed_lines(attempts(number), tmp_path / str(number)) for number in (0, 1))
+    copy = analyzed_lines(attempts(0), tmp_path / "copy", "renamed")
     both = by_name(document(first, analyses=("demand",), disjoint=[second, copy]))["demand-failure-difficulty"]
     alone = by_name(document(first, analyses=("demand",), disjoint=[second]))["demand-failure-difficulty"]
     assert both.estimate == alone.estimate
@@ -227,22 +227,22 @@ def test_copies_given_as_other_runs_are_left_out_and_counted(tmp_path):
     assert said in only.note
 
 
-def test_a_copy_is_known_again_whatever_goal_it_was_analysed_with(tmp_path):
+def test_a_copy_is_known_again_whatever_goal_it_was_analyzed_with(tmp_path):
     lines = attempts(0)
     other = [line.replace(b'"goal_files": ["g.py"]', b'"goal_files": ["elsewhere.py"]') for line in lines]
-    folders = [analysed_lines(lines, tmp_path / "a"), analysed_lines(other, tmp_path / "b")]
-    assert analyse_cohorts(folders, QUICK, analyses=("later",)).repeated_runs == len(lines)
+    folders = [analyzed_lines(lines, tmp_path / "a"), analyzed_lines(other, tmp_path / "b")]
+    assert analyze_cohorts(folders, QUICK, analyses=("later",)).repeated_runs == len(lines)
 
 
 def test_folders_are_told_apart_by_name_or_path(planted, tmp_path):
-    other = analysed_lines(same(True), tmp_path / "a", planted.name)
-    found = analyse_cohorts([planted, other], QUICK, by="folder", analyses=("demand",))
+    other = analyzed_lines(same(True), tmp_path / "a", planted.name)
+    found = analyze_cohorts([planted, other], QUICK, by="folder", analyses=("demand",))
     assert [row.cohort for row in found.cohorts] == [str(planted), str(other)]
     assert folder_names([planted, tmp_path / "b"]) == [planted.name, "b"]
 
 
 def test_runs_that_occur_twice_are_counted(planted):
-    assert analyse_cohorts([planted, planted], QUICK, analyses=("demand",)).repeated_runs == 200
+    assert analyze_cohorts([planted, planted], QUICK, analyses=("demand",)).repeated_runs == 200
 
 
 def test_resampling_runs_within_tasks_says_what_is_wrong_with_it(planted):
@@ -277,7 +277,7 @@ HOPELESS = {
 
 @pytest.mark.parametrize("name", HOPELESS)
 def test_a_degenerate_cohort_is_described_and_never_nan(name, tmp_path):
-    found = document(analysed_lines(HOPELESS[name], tmp_path))
+    found = document(analyzed_lines(HOPELESS[name], tmp_path))
     (row,) = found.cohorts
     assert row.runs == len(HOPELESS[name])
     assert len(found.tests) >= 3
@@ -296,12 +296,12 @@ def test_an_analysis_without_runs_is_refused(tmp_path):
     with TableWriter(tmp_path / "empty", TABLES) as writer:
         writer.finish(CorpusTotals().summary(AnalysisOptions(read_windows())))
     with pytest.raises(InputFileError, match="holds no runs"):
-        analyse_cohorts([tmp_path / "empty"], QUICK)
+        analyze_cohorts([tmp_path / "empty"], QUICK)
 
 
 def test_a_folder_that_is_no_analysis_is_refused(tmp_path):
     with pytest.raises(InputFileError, match="eirkit vestige analyze"):
-        analyse_cohorts([tmp_path], QUICK)
+        analyze_cohorts([tmp_path], QUICK)
 
 
 # Plans

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 
 import pytest
-from studies.cohorts_calibration import COHORTS, SCENARIOS, TABLE, Found, indirect, judge, summarise
+from studies.cohorts_calibration import COHORTS, SCENARIOS, TABLE, Found, indirect, judge, summarize
 
 from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, PlantedEffects
 
@@ -32,7 +32,7 @@ def test_coverage_and_rejections_by_hand():
         Found("demand", "x", 1.0, None, None, None, None),
         Found("demand", "x", 1.0, 0.9, 0.7, 1.2, 0.4),
     ]
-    (row,) = summarise(found)
+    (row,) = summarize(found)
     assert (row["cohorts"], row["estimated"], row["median estimate"]) == (4, 3, 1.1)
     assert (row["coverage of 95%"], row["p < 0.05"]) == (0.6667, 0.3333)
 

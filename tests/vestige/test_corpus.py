@@ -229,7 +229,7 @@ def peak_bytes(paths: list[Path]) -> int:
 
 
 @pytest.mark.parametrize("name", formats.names())
-def test_no_format_recognises_what_is_none(name: str, tmp_path: Path) -> None:
+def test_no_format_recognizes_what_is_none(name: str, tmp_path: Path) -> None:
     reader = formats.get(name)()
     for content in (
         b"",
@@ -243,7 +243,7 @@ def test_no_format_recognises_what_is_none(name: str, tmp_path: Path) -> None:
         b"[" * 9999,
     ):
         write(tmp_path / "a.json", content)
-        assert not reader.recognises(open_document(tmp_path / "a.json"))
+        assert not reader.recognizes(open_document(tmp_path / "a.json"))
 
 
 # Runs, resolved, unresolved; the other runs record no outcome.
@@ -279,7 +279,7 @@ def test_no_two_formats_are_equally_sure_of_a_recorded_log_and_its_signs_show(na
     readers = {each: formats.get(each)() for each in formats.names()}
     for document in find_documents([recorded(name)]):
         assert isinstance(document, StoredDocument)
-        sure = {each: reader.recognises(document) for each, reader in readers.items()}
+        sure = {each: reader.recognizes(document) for each, reader in readers.items()}
         knowing = [each for each, certainty in sure.items() if certainty == max(sure.values()) > 0]
         assert len(knowing) <= 1, (document.source, knowing)
         asked = possible_formats(readers, document)

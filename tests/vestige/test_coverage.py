@@ -12,7 +12,7 @@ from eirkit.cli.show import show
 from eirkit.cli.vestige.analyze import analyze
 from eirkit.engine.processes import Processes
 from eirkit.records.analysis import ToolCoverage, UnknownTool
-from eirkit.report.logs.analysed import read_analysed
+from eirkit.report.logs.analyzed import read_analyzed
 from eirkit.report.logs.page import headline_of
 from eirkit.report.logs.sentences import coverage_facts, coverage_section, coverage_warnings, is_silent
 from eirkit.vestige.actions.touches import coverage_of, interpret, is_understood
@@ -215,7 +215,7 @@ def test_a_log_in_which_no_call_was_understood_is_not_a_run_that_needed_nothing(
     assert "frobnicate (1)" in warning
     section = coverage_section(found)
     assert section is not None
-    assert headline_of(read_analysed(tmp_path / "out", tests=False)).caption == "no call was understood"
+    assert headline_of(read_analyzed(tmp_path / "out", tests=False)).caption == "no call was understood"
     command = CliRunner()
     shown = command.invoke(analyze, [str(logs), "--out", str(tmp_path / "again")]).output
     assert "No call was understood, so what these runs needed is not known." in shown

@@ -61,7 +61,7 @@ def test_a_first_line_of_any_length_and_a_preamble_are_passed(
     assert run.format == format
 
 
-def test_a_session_that_begins_with_other_records_is_recognised(tmp_path: Path) -> None:
+def test_a_session_that_begins_with_other_records_is_recognized(tmp_path: Path) -> None:
     queued = [{"type": "queue-operation", "operation": "enqueue", "sessionId": "s", "content": LONG}] * 3
     (run,) = read_corpus([as_lines(tmp_path / "a.jsonl", [*queued, *session("Go")])])
     assert isinstance(run, Recording)
@@ -74,8 +74,8 @@ def test_a_trajectory_with_queries_is_a_run_of_swe_agent_and_no_row_of_messages(
     step["messages"] = [{"role": "user", "content": "Go"}]
     path = as_json(tmp_path / "task-1.traj", {"trajectory": [step], "id": "task-1", "history": [], "info": {}})
     document = open_document(path)
-    assert formats.get("message-rows")().recognises(document) == SHAPE
-    assert formats.get("swe-agent")().recognises(document) == MARKED
+    assert formats.get("message-rows")().recognizes(document) == SHAPE
+    assert formats.get("swe-agent")().recognizes(document) == MARKED
     (run,) = read_corpus([path])
     assert isinstance(run, Recording)
     assert run.format == "swe-agent"
@@ -87,7 +87,7 @@ class _Sure:
     def __init__(self, certainty: int) -> None:
         self.certainty = certainty
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         return self.certainty
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
@@ -142,7 +142,7 @@ def test_a_database_in_an_archive_is_named(tmp_path: Path) -> None:
     assert skipped.reason == "is a database inside an archive; unpack the archive"
 
 
-def test_signs_never_leave_out_a_format_that_would_recognise_a_log_or_claim_a_file(tmp_path: Path) -> None:
+def test_signs_never_leave_out_a_format_that_would_recognize_a_log_or_claim_a_file(tmp_path: Path) -> None:
     readers = {name: formats.get(name)() for name in formats.names()}
     for sample in readers:
         write_sample(sample, tmp_path / sample)
@@ -150,8 +150,8 @@ def test_signs_never_leave_out_a_format_that_would_recognise_a_log_or_claim_a_fi
     left_out = [(name, one.source) for one in documents for name in PLUGINS if not possible_formats([name], one)]
     assert len(left_out) > len(documents) * len(PLUGINS) / 2  # most formats are not asked about most logs
     by_source = {one.source: one for one in documents}
-    assert not [pair for pair in left_out if readers[pair[0]].recognises(by_source[pair[1]])]
-    named = [(name, one) for one in documents for name, reader in readers.items() if reader.recognises(one) >= NAMED]
+    assert not [pair for pair in left_out if readers[pair[0]].recognizes(by_source[pair[1]])]
+    named = [(name, one) for one in documents for name, reader in readers.items() if reader.recognizes(one) >= NAMED]
     assert {name for name, _ in named} == set(NAMING)  # no other can be as sure, so these are asked first
     assert all(naming_formats([name], one) for name, one in named)
     assert {name for name, one in readers.items() if isinstance(one, FolderFormat)} == set(FILES_BESIDE)

@@ -28,14 +28,14 @@ LABELS = tuple(chain.from_iterable(DRAWS.values()))
 SETS = sorted({label.set for label in LABELS})
 RUNS = {"second": 20, "third": 18}  # of the third draw, two runs without a set of their own are left out
 FORMATS = 8
-# Of all found, of all labelled.
+# Of all found, of all labeled.
 READS = {"second": (134 / 135, 134 / 136), "third": (52 / 53, 52 / 54)}
 WRITES = {"second": (79 / 79, 79 / 79), "third": (32 / 32, 32 / 32)}
 WRITTEN_READS = (27 / 28, 27 / 29)
 WRITTEN_WRITES = (28 / 28, 28 / 29)
 
 
-def test_the_runs_of_each_draw_are_labelled() -> None:
+def test_the_runs_of_each_draw_are_labeled() -> None:
     assert {draw: len({(label.set, label.run) for label in labels}) for draw, labels in DRAWS.items()} == RUNS
     assert len({(label.set, label.run, label.turn, label.call) for label in LABELS}) == len(LABELS)
 
@@ -84,15 +84,15 @@ def test_written_sessions_are_understood_as_well_as_they_were_measured(is_held_o
     assert_no_worse(writes, WRITTEN_WRITES)
 
 
-def count(tally: Counter[str], found: set[str], labelled: frozenset[str]) -> None:
+def count(tally: Counter[str], found: set[str], labeled: frozenset[str]) -> None:
     """Add the files of one action."""
-    tally.update(both=len(found & labelled), found=len(found), labelled=len(labelled))
+    tally.update(both=len(found & labeled), found=len(found), labeled=len(labeled))
 
 
 def assert_no_worse(tally: Counter[str], measured: tuple[float, float]) -> None:
     """Compare precision and recall with those measured once."""
     assert tally["both"] / tally["found"] >= measured[0], tally
-    assert tally["both"] / tally["labelled"] >= measured[1], tally
+    assert tally["both"] / tally["labeled"] >= measured[1], tally
 
 
 def calls_of(session: WrittenSession, folder: Path) -> list[tuple[Call, Touches]]:
@@ -115,7 +115,7 @@ def touched_calls(run: Recording) -> Iterator[tuple[int, int, Call, Touches]]:
 
 @cache
 def touches_by_call(name: str) -> Mapping[tuple[str, int, int], Touches]:
-    """Return what every call of the labelled runs of a set touched."""
+    """Return what every call of the labeled runs of a set touched."""
     wanted = {label.run for label in LABELS if label.set == name}
     return {
         (key, number, place): touches

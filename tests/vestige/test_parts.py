@@ -210,20 +210,20 @@ def test_strict_refuses_and_nothing_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("in_parts", [False, True])
 def test_the_tables_of_other_logs_are_not_replaced(tmp_path, in_parts):
-    def analyse(logs: Path) -> dict[str, object]:
+    def analyze(logs: Path) -> dict[str, object]:
         corpus, out = Corpus((logs,)), tmp_path / "out"
         if in_parts:
             return analyze_in_parts(corpus, out, OPTIONS, Processes(1))
         return analyze_here(corpus, out, OPTIONS, progress=silent)
 
     mine, other = write_corpus(tmp_path / "mine", runs=9), write_corpus(tmp_path / "other", runs=12)
-    assert analyse(mine).runs == 9
+    assert analyze(mine).runs == 9
     before = tables(tmp_path / "out")
     with pytest.raises(UsageError, match=r"holds the analysis of other logs \(mine\); choose another --out, or remove"):
-        analyse(other)
+        analyze(other)
     assert tables(tmp_path / "out") == before
     (mine / "more.jsonl").write_text(plain_run(100) + "\n")
-    assert analyse(mine).runs == 10, "a corpus that has grown is the same"
+    assert analyze(mine).runs == 10, "a corpus that has grown is the same"
 
 
 def test_an_analysis_among_logs_hides_none_of_them(tmp_path):

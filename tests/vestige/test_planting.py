@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
 from eirkit.records.analysis import Gaps, RunRow
-from eirkit.vestige.cohorts.cohort import analyse_cohorts
+from eirkit.vestige.cohorts.cohort import analyze_cohorts
 from eirkit.vestige.cohorts.covariates import read_base_lines
 from eirkit.vestige.cohorts.finding import AnalysisPlan, Settings
 from eirkit.vestige.corpus.planted_corpus import (
@@ -26,7 +26,7 @@ from eirkit.vestige.corpus.planted_corpus import (
     write_logs,
 )
 from eirkit.vestige.tables import read_rows
-from tests.vestige.planted import analysed, analysed_corpus, by_name
+from tests.vestige.planted import analyzed, analyzed_corpus, by_name
 
 SMALL = PlantedCorpus(60, 12, name="small")
 QUICK = AnalysisPlan(settings=Settings(resamples=40, mediation_resamples=30, draws=250))
@@ -72,7 +72,7 @@ def test_a_corpus_without_tasks_is_refused():
 def test_every_run_has_its_planted_demand_length_and_outcome(tmp_path):
     corpus = replace(SMALL, coverage=0.7)
     (block,) = draw_blocks(corpus, 5)
-    rows = read_rows(analysed_corpus(corpus, tmp_path, 5), RunRow)
+    rows = read_rows(analyzed_corpus(corpus, tmp_path, 5), RunRow)
     assert [row.peak_demand_tokens for row in rows] == block.demand_tokens.tolist()
     assert [row.goal_accessed for row in rows] == block.covered.tolist()
     assert [row.trajectory_tokens for row in rows] == block.length_tokens.tolist()
@@ -83,7 +83,7 @@ def test_every_run_has_its_planted_demand_length_and_outcome(tmp_path):
 def test_every_run_has_its_planted_gap(tmp_path):
     corpus = replace(SMALL, needed_reads="gap")
     (block,) = draw_blocks(corpus, 5)
-    rows = [row for row in read_rows(analysed_corpus(corpus, tmp_path, 5), Gaps) if row.needed]
+    rows = [row for row in read_rows(analyzed_corpus(corpus, tmp_path, 5), Gaps) if row.needed]
     for clock in ("fair_clock_tokens", "closed_tokens", "end_censored_tokens"):
         assert [getattr(row, clock) for row in rows] == block.gap_tokens.tolist()
 
@@ -91,7 +91,7 @@ def test_every_run_has_its_planted_gap(tmp_path):
 def test_every_logged_run_has_its_planted_clipping_and_rework(tmp_path):
     (block,) = draw_blocks(SMALL, 5)
     logs = write_logs(SMALL, 5, tmp_path)
-    rows = read_rows(analysed(logs, tmp_path / "tables", tmp_path / "gold"), RunRow)
+    rows = read_rows(analyzed(logs, tmp_path / "tables", tmp_path / "gold"), RunRow)
     found = {(row.task_id, row.source.split("/")[-3]): row for row in rows}
     assert len(found) == SMALL.runs
     for place, number in enumerate(block.number.tolist()):
@@ -131,7 +131,7 @@ def _clocks(line: bytes, path: str | None) -> list[int]:
 def test_planted_ratios_of_demand_and_rereads_are_found(tmp_path):
     effects = PlantedEffects(demand_odds=1.3, reread_ratio=0.8, reread_failed_ratio=0.9)
     corpus = PlantedCorpus(1000, 100, 2, "effects", task_sd=0.0, effects=effects)
-    tests = by_name(analyse_cohorts([analysed_corpus(corpus, tmp_path)], QUICK, analyses=("demand", "rereads")))
+    tests = by_name(analyze_cohorts([analyzed_corpus(corpus, tmp_path)], QUICK, analyses=("demand", "rereads")))
     assert is_near(tests["demand-failure"], 1.3)
     assert is_near(tests["demand-failure-tokens"], 1.3)
     assert is_near(tests["reread-failed-needed-distance"], 0.8)
@@ -141,7 +141,7 @@ def test_planted_ratios_of_demand_and_rereads_are_found(tmp_path):
 
 def test_a_planted_gap_is_found_and_the_placebo_is_not(tmp_path):
     corpus = PlantedCorpus(800, 100, 2, "gaps", needed_reads="gap", effects=PlantedEffects(gap_odds=1.4))
-    tests = by_name(analyse_cohorts([analysed_corpus(corpus, tmp_path)], QUICK, analyses=("gaps",)))
+    tests = by_name(analyze_cohorts([analyzed_corpus(corpus, tmp_path)], QUICK, analyses=("gaps",)))
     for name in ("fair-clock-gap", "end-censored-gap", "closed-gap", "placebo-needed-gap"):
         assert is_near(tests[name], 1.4)
         assert tests[name].low > 1
@@ -153,9 +153,9 @@ def test_planted_clipping_and_its_paths_are_found(tmp_path):
     effects = PlantedEffects(never_odds=0.4, rework_odds=2.5, size_never_odds=1.8)
     corpus = PlantedCorpus(700, 70, 1, "clips", clipped=0.8, task_sd=0.4, effects=effects)
     logs = write_logs(corpus, 1, tmp_path)
-    tables = analysed(logs, tmp_path / "tables", tmp_path / "gold")
+    tables = analyzed(logs, tmp_path / "tables", tmp_path / "gold")
     lines = read_base_lines(tmp_path / "base-lines.json")
-    tests = by_name(analyse_cohorts([tables], QUICK, base_lines=lines, analyses=("clipping", "mediation")))
+    tests = by_name(analyze_cohorts([tables], QUICK, base_lines=lines, analyses=("clipping", "mediation")))
     for name in ("clipping-mixed", "clipping-correlated-effects", "clipping-disjoint-difficulty"):
         assert is_near(tests[name], 0.4)
     assert tests["clipping-raw-difference"].high < 0

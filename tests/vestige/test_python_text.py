@@ -78,7 +78,7 @@ def test_commands_that_a_program_starts_are_told() -> None:
     assert effects_of(text).commands == ("rm a", "sed -i 's/x y/z/' b")
 
 
-def test_what_is_written_is_known_where_it_is_spelt_out() -> None:
+def test_what_is_written_is_known_where_it_is_spelled_out() -> None:
     effects = effects_of("with open('a', 'w') as f:\n    f.write('one\\n')\n    f.write('two\\n')")
     assert effects.writes[0].content == "one\ntwo\n"
 

@@ -16,7 +16,7 @@ from eirkit.vestige.shell.state import ShellState
 from eirkit.vestige.trajectory import Call, FileRead, Touches
 from eirkit.vestige.viewer_output import clip_marks
 from tests.processes import completed
-from tests.vestige.shells import FILES, REAL, TOLD, Labelled
+from tests.vestige.shells import FILES, REAL, TOLD, Labeled
 
 MANY_ENOUGH = 120
 
@@ -27,8 +27,8 @@ def lines_of(read: FileRead) -> str:
     return "?" if read.content is None else str(len(read.content.rstrip("\n").split("\n")))
 
 
-def differences(touches: Touches, case: Labelled) -> list[tuple[str, object, object]]:
-    """Return what is found otherwise than labelled: files read, their lines where these are labelled, files written."""
+def differences(touches: Touches, case: Labeled) -> list[tuple[str, object, object]]:
+    """Return what is found otherwise than labeled: files read, their lines where these are labeled, files written."""
     wanted = dict(part.rpartition(":")[::2] for part in case.reads.split())
     found = {read.path: lines_of(read) for read in touches.reads}
     lines = {path: shown for path, shown in found.items() if wanted.get(path) != "?"}
@@ -62,7 +62,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     shutil.which("git") is None or shutil.which("bash") is None, reason="git and bash are not installed"
 )
 @pytest.mark.parametrize("case", REAL, ids=lambda case: case.command[:60])
-def test_a_command_that_was_run_touches_what_its_label_says(case: Labelled, folder: Path) -> None:
+def test_a_command_that_was_run_touches_what_its_label_says(case: Labeled, folder: Path) -> None:
     tool = "jq" if "jq " in case.command else "bash"
     if shutil.which(tool) is None:
         pytest.skip(f"{tool} is not installed")
@@ -85,7 +85,7 @@ def test_a_command_that_was_run_touches_what_its_label_says(case: Labelled, fold
 
 
 @pytest.mark.parametrize("case", TOLD, ids=lambda case: f"{case.command[:60]} {case.exit_code}")
-def test_a_command_of_another_shell_touches_what_its_label_says(case: Labelled) -> None:
+def test_a_command_of_another_shell_touches_what_its_label_says(case: Labeled) -> None:
     state = ShellState(roots=("/repo",), folder="/repo", keeps_folder=False)
     assert differences(shell_touches(case.command, case.output or "", case.exit_code, state), case) == []
 

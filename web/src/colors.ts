@@ -1,4 +1,4 @@
-// The CSS variable of a colour by its name; its values for light and dark are in measures.css.
-export function colourOf(token: string): string {
+// The CSS variable of a color by its name; its values for light and dark are in measures.css.
+export function colorOf(token: string): string {
   return `var(--measure-${token})`;
 }

@@ -435,7 +435,7 @@ export interface Series {
   dashed: boolean;
   pale: boolean;
   measure: string;
-  colour: string;
+  color: string;
 }
 
 // The columns of a heat map; `y` may name several, separated by commas.
@@ -1006,7 +1006,7 @@ export interface MemoryCall {
   latency_seconds: number;
   lacking: number[];
   held: number[];
-  mislabelled: number[];
+  mislabeled: number[];
   text: Text | null;
   found: Text[];
 }

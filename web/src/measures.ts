@@ -1,4 +1,4 @@
-// Names, meanings and colours of measures, from measures.json, which is generated from the Python declarations.
+// Names, meanings and colors of measures, from measures.json, which is generated from the Python declarations.
 import groups from "./measures.json";
 
 export interface Measure {
@@ -9,7 +9,7 @@ export interface Measure {
   of: string;
   better: string | null;
   pooled: string;
-  colour: string;
+  color: string;
 }
 
 const GROUPS: Record<string, Measure[]> = groups;

@@ -27,7 +27,7 @@ const series = (mark: Mark, more: Partial<Series> = {}): Series => ({
   dashed: false,
   pale: false,
   measure: "",
-  colour: "",
+  color: "",
   ...more,
 });
 
@@ -73,8 +73,8 @@ describe("drawing", () => {
     expect(drawn.style.getPropertyValue("--chart-columns")).toBe("2");
   });
 
-  it("draws a measure in its own colour, and other series in those of the palette", () => {
-    const list = [series("bars", { ...names, colour: "missing-input" }), series("bars", { ...names, name: "b" })];
+  it("draws a measure in its own color, and other series in those of the palette", () => {
+    const list = [series("bars", { ...names, color: "missing-input" }), series("bars", { ...names, name: "b" })];
     const drawn = drawChart(chart(list, category), 600);
     expect(drawn.innerHTML).toContain("var(--measure-missing-input)");
     expect(drawn.innerHTML).not.toContain("var(--chart-series-0)");

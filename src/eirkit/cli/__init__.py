@@ -156,7 +156,7 @@ LACUNA = LazyGroup(
 
 VESTIGE = LazyGroup(
     "vestige",
-    help="Analyse recorded agent runs for what they needed and lost.",
+    help="Analyze recorded agent runs for what they needed and lost.",
     commands={
         "analyze": ("eirkit.cli.vestige.analyze:analyze", "Read logs and write tables of what each run needed."),
         "cohort": ("eirkit.cli.vestige.cohort:cohort", "Statistics: did failed runs need more than resolved ones?"),
@@ -243,7 +243,7 @@ ACCEPTED: dict[tuple[str, ...], tuple[str, ...]] = {
 }
 
 
-# What we and the progress bar print: colours, moves of the cursor, and a return to the start of a line that is erased.
+# What we and the progress bar print: colors, moves of the cursor, and a return to the start of a line that is erased.
 _OURS = re.compile(r"(\x1b\[\??[\d;]{0,16}[A-HJKmhl]|\r(?=\n|\x1b\[2K))")
 _LINE_END = re.compile(r"(\r(?=\n))")
 

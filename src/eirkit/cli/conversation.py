@@ -16,7 +16,7 @@ from msgspec import Struct
 from eirkit.cli.new_file import new_records
 from eirkit.lacuna.conversation.floor import floor_bits, floor_bytes
 from eirkit.lacuna.conversation.language import Language, load_language
-from eirkit.lacuna.conversation.published import LabelledEntry, label_world
+from eirkit.lacuna.conversation.published import LabeledEntry, label_world
 from eirkit.lacuna.conversation.truth import answers
 from eirkit.lacuna.conversation.workload import read_preset
 from eirkit.lacuna.conversation.world import Dials, World, generate_world, generate_worlds
@@ -105,7 +105,7 @@ class WorldDocument(Struct, frozen=True):
     floor_bytes: list[int]
 
 
-def _data(world: World, dialogue: LabelledEntry, language: Language) -> WorldDocument:
+def _data(world: World, dialogue: LabeledEntry, language: Language) -> WorldDocument:
     told = dialogue.sessions
     place = {number: at for at, number in enumerate(n for n, one in enumerate(told) if one.messages)}
     before = [0, *accumulate(len(one.messages) for one in told)]
@@ -139,7 +139,7 @@ def _data(world: World, dialogue: LabelledEntry, language: Language) -> WorldDoc
     )
 
 
-def _document(world: World, dialogue: LabelledEntry, language: Language, then: str) -> Document:
+def _document(world: World, dialogue: LabeledEntry, language: Language, then: str) -> Document:
     data = _data(world, dialogue, language)
     answer = (
         f"{counted(len(data.sessions), 'session')} and {counted(len(data.questions), 'question')}; after the last "

@@ -46,7 +46,7 @@ _SAMPLES = {
 }
 _MODELS = {
     "bundled": "bundled/lacuna-tiny: a small trained agent whose weights ship with the package",
-    "reference": "scripted agents with known behaviour, such as reference/recoverer; no model is called",
+    "reference": "scripted agents with known behavior, such as reference/recoverer; no model is called",
     "replay": "replay/DIR: the replies of a recorded run",
     "scripted": "scripted/extractor: answers the model calls of memory systems without a model",
 }  # for providers whose factory is a function, where no class docstring describes the model

@@ -23,34 +23,34 @@ from eirkit.lacuna.runs.suite import Suite
 from eirkit.report.document import Document, Section
 from eirkit.report.table import Cell, Column, Table, counted
 from eirkit.testing.selftest import agents, memories, models, money
-from eirkit.testing.selftest.behaviour import Command, PlantedBehaviour, Result, try_behaviour
+from eirkit.testing.selftest.behavior import Command, PlantedBehavior, Result, try_behavior
 from eirkit.testing.selftest.endpoint import EndpointProperty, expected_cost, plans_for, try_endpoint
 
-FAMILIES: dict[str, tuple[PlantedBehaviour, ...]] = {
-    "models": models.BEHAVIOURS,
-    "memories": memories.BEHAVIOURS,
-    "agents": agents.BEHAVIOURS,
-    "money": money.BEHAVIOURS,
+FAMILIES: dict[str, tuple[PlantedBehavior, ...]] = {
+    "models": models.BEHAVIORS,
+    "memories": memories.BEHAVIORS,
+    "agents": agents.BEHAVIORS,
+    "money": money.BEHAVIORS,
 }
 
 
-def choose(only: Sequence[str] = ()) -> list[tuple[str, PlantedBehaviour]]:
-    """Return behaviours with their families: all, or those whose name or family is given."""
-    listed = [(family, one) for family, behaviours in FAMILIES.items() for one in behaviours]
+def choose(only: Sequence[str] = ()) -> list[tuple[str, PlantedBehavior]]:
+    """Return behaviors with their families: all, or those whose name or family is given."""
+    listed = [(family, one) for family, behaviors in FAMILIES.items() for one in behaviors]
     known = [*FAMILIES, *(one.name for _, one in listed)]
     for name in only:
         if name not in known:
-            raise UnknownNameError("behaviour", name, known)
+            raise UnknownNameError("behavior", name, known)
     return [(family, one) for family, one in listed if not only or family in only or one.name in only]
 
 
 def try_all(
-    chosen: Sequence[tuple[str, PlantedBehaviour]], command: Command, observe: Callable[[int, str], None]
+    chosen: Sequence[tuple[str, PlantedBehavior]], command: Command, observe: Callable[[int, str], None]
 ) -> Iterator[Result]:
-    """Try behaviours one after the other; `observe` is told how many are done and which comes next."""
-    for done, (family, behaviour) in enumerate(chosen):
-        observe(done, behaviour.name)
-        yield try_behaviour(behaviour, family, command)
+    """Try behaviors one after the other; `observe` is told how many are done and which comes next."""
+    for done, (family, behavior) in enumerate(chosen):
+        observe(done, behavior.name)
+        yield try_behavior(behavior, family, command)
 
 
 def by_family(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
@@ -60,9 +60,9 @@ def by_family(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
 
 
 @command(example="eirkit selftest --only memory-sentence,empty")
-@option("--list", "listing", is_flag=True, help="List the behaviours; try none.")
+@option("--list", "listing", is_flag=True, help="List the behaviors; try none.")
 @option(
-    "--only", type=NameList(), default=None, metavar="NAMES", help="Behaviours or families to try, separated by commas."
+    "--only", type=NameList(), default=None, metavar="NAMES", help="Behaviors or families to try, separated by commas."
 )
 @option("--model", known=known_models, group="Agent", help="Try this model instead, with a few short tasks.")
 @option("--memory", metavar="NAME", group="Memory", help="Try this memory system instead.")
@@ -90,7 +90,7 @@ def selftest(
     """
     if model or memory:
         if listing or only:
-            raise UsageError("--list and --only are about planted behaviours; leave out --model and --memory")
+            raise UsageError("--list and --only are about planted behaviors; leave out --model and --memory")
         given = {"model": [[model]] if model else (), "memory": [memory] if memory else None, "no_texts": False}
         plans = plans_for(given_keys({**called, **given}))
         return _try_own(" and ".join(filter(None, (model, memory))), plans, funds, dry_run, show)
@@ -128,11 +128,11 @@ class OwnDocument(Struct, frozen=True):
 
 
 class SelftestDocument(Struct, frozen=True):
-    """What eirkit says about planted behaviours."""
+    """What eirkit says about planted behaviors."""
 
-    behaviours: Sequence[Result]
+    behaviors: Sequence[Result]
     steps: int
-    disagree: int  # behaviours
+    disagree: int  # behaviors
 
 
 def _findings(tried: str, data: OwnDocument) -> Document:
@@ -158,26 +158,26 @@ def _findings(tried: str, data: OwnDocument) -> Document:
     return Document("selftest-own", "Your own model and memory", (answer,), data, (Section("", (), (table,)),))
 
 
-def _listed(chosen: Sequence[tuple[str, PlantedBehaviour]]) -> Document:
+def _listed(chosen: Sequence[tuple[str, PlantedBehavior]]) -> Document:
     rows = tuple({"family": family, "name": one.name, "about": one.about} for family, one in chosen)
     columns = (
         Column("family", "family", role="name"),
-        Column("name", "behaviour", role="name"),
+        Column("name", "behavior", role="name"),
         Column("about", "what it does", role="text"),
     )
-    answer = (f"{counted(len(rows), 'behaviour')}.",)
-    table = Table("behaviours", "Behaviours", columns, rows)
-    return Document("selftest-list", "Behaviours", answer, {"behaviours": rows}, (Section("", (), (table,)),))
+    answer = (f"{counted(len(rows), 'behavior')}.",)
+    table = Table("behaviors", "Behaviors", columns, rows)
+    return Document("selftest-list", "Behaviors", answer, {"behaviors": rows}, (Section("", (), (table,)),))
 
 
 def _document(results: Sequence[Result]) -> Document:
     wrong = [one for one in results if one.disagreements]
     steps = sum(one.steps for one in results)
-    agree = f"eirkit says what is true about {len(results) - len(wrong)} of {counted(len(results), 'behaviour')}"
+    agree = f"eirkit says what is true about {len(results) - len(wrong)} of {counted(len(results), 'behavior')}"
     rows: list[dict[str, Cell]] = [
         {
             "family": family,
-            "behaviours": len(found),
+            "behaviors": len(found),
             "steps": sum(one.steps for one in found),
             "disagree": sum(bool(one.disagreements) for one in found),
         }
@@ -185,13 +185,13 @@ def _document(results: Sequence[Result]) -> Document:
     ]
     columns = (
         Column("family", "family", role="name"),
-        Column("behaviours", "behaviours"),
+        Column("behaviors", "behaviors"),
         Column("steps", "steps", meaning="compared one by one with what the server knows"),
-        Column("disagree", "disagree", meaning="behaviours about which something false was said"),
+        Column("disagree", "disagree", meaning="behaviors about which something false was said"),
     )
-    tables = [Table("families", "Behaviours by family", columns, tuple(rows))]
+    tables = [Table("families", "Behaviors by family", columns, tuple(rows))]
     if wrong:
-        told = (Column("name", "behaviour", role="name"), Column("first", "first disagreement", role="text"))
+        told = (Column("name", "behavior", role="name"), Column("first", "first disagreement", role="text"))
         listed = tuple({"name": one.name, "first": one.disagreements[0]} for one in wrong)
         tables.append(Table("disagreements", "What is false", told, listed))
     then = f"eirkit selftest --only {wrong[0].name} --json" if wrong else "eirkit selftest --list"

@@ -189,9 +189,9 @@ def count_chains(vectors: VectorSet, last: NDArray[np.bool_], backend: str = "au
 def count_chains_to(
     vectors: VectorSet, labels: Sequence[NDArray[np.int64]], backend: str = "auto"
 ) -> list[list[list[int]]]:
-    """Return for each labelling of the rows, and each label, the strict chains of K = 0, 1, … steps to its rows.
+    """Return for each labeling of the rows, and each label, the strict chains of K = 0, 1, … steps to its rows.
 
-    Chains start at the empty vector. All labels of all labellings are counted in one pass: the transpose of summing
+    Chains start at the empty vector. All labels of all labelings are counted in one pass: the transpose of summing
     over larger rows, which passes what a row has on to the rows above it.
     """
     primes = _primes(vectors)

@@ -115,9 +115,9 @@ def rate_distortion(law: Sequence[float], alphabet: int, bits: float) -> float:
 
 
 def _graphs(most: int) -> tuple[list[list[int]], list[list[int]]]:
-    """Return for v = 0 … most the connected graphs on v labelled vertices, and the bipartite ones, by their edges."""
+    """Return for v = 0 … most the connected graphs on v labeled vertices, and the bipartite ones, by their edges."""
     connected, bipartite = [[0]], [[0]]
-    coloured: list[list[int]] = [[1]]  # graphs with a proper colouring in two colours, chosen with it
+    colored: list[list[int]] = [[1]]  # graphs with a proper coloring in two colors, chosen with it
     joined: list[list[int]] = [[0]]  # connected ones among them
     for v in range(1, most + 1):
         every = [comb(comb(v, 2), e) for e in range(comb(v, 2) + 1)]
@@ -127,8 +127,8 @@ def _graphs(most: int) -> tuple[list[list[int]], list[list[int]]]:
         for red in range(v + 1):
             for e in range(red * (v - red) + 1):
                 shades[e] += comb(v, red) * comb(red * (v - red), e)
-        coloured.append(shades)
-        joined.append(_less_joined(shades, joined, [coloured[v - u] for u in range(v + 1)], v))
+        colored.append(shades)
+        joined.append(_less_joined(shades, joined, [colored[v - u] for u in range(v + 1)], v))
         bipartite.append([count // 2 for count in joined[v]])
     return connected, bipartite
 

@@ -129,7 +129,7 @@ class MemoryExchange(_Event, frozen=True, gc=False, tag="memory"):
     returned_characters: int = 0  # before anything was cut
     lacking: tuple[int, ...] = ()  # steps searched for whose record did not come back with its value
     held: tuple[int, ...] = ()  # of those, the ones that the store has under their label
-    mislabelled: tuple[int, ...] = ()  # of those, the ones that came back with another value
+    mislabeled: tuple[int, ...] = ()  # of those, the ones that came back with another value
     uncertain: tuple[int, ...] = ()  # steps searched for whose record may have come back
     records: int | None = None  # what the system reports to hold; None if not asked or unknown
     bytes: int | None = None

@@ -44,7 +44,7 @@ AnswerOutcome = Literal[
     "word_unlisted",
     "word_rewritten",
     "word_unmatched",
-    "word_unlabelled",
+    "word_unlabeled",
     "word_misdated",
     "word_unclear",
     "word_not_used",
@@ -203,9 +203,9 @@ class InstructionCounts(Struct, frozen=True, omit_defaults=True):
 
 
 class EvidenceCounts(Struct, frozen=True):
-    """Of how many questions the evidence is labelled, and of how many all or some of it was shown."""
+    """Of how many questions the evidence is labeled, and of how many all or some of it was shown."""
 
-    labelled: int
+    labeled: int
     all_shown: int
     some_shown: int
 

@@ -177,9 +177,9 @@ class InstructionShares(Struct, frozen=True):
 
 
 class EvidenceShares(Struct, frozen=True):
-    """How many questions have labelled evidence, and for which share of them it was shown."""
+    """How many questions have labeled evidence, and for which share of them it was shown."""
 
-    labelled: int
+    labeled: int
     all_shown: float | None
     some_shown: float | None
 

@@ -9,7 +9,7 @@ PAGES = {
 }
 COMPARERS = {
     "lacuna-run": "eirkit.report.runs.comparison",
-    "vestige-analysis": "eirkit.report.logs.analysed",
+    "vestige-analysis": "eirkit.report.logs.analyzed",
 }
 # Modules that render a document or a part of it in a form of their own; imported when it is asked for.
 RENDERERS = {"figures": "eirkit.report.drawing", "html": "eirkit.report.html", "latex": "eirkit.report.latex"}

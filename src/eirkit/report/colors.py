@@ -1,4 +1,4 @@
-"""The colours of measures, also as CSS variables, and of other series, which keep theirs throughout a page.
+"""The colors of measures, also as CSS variables, and of other series, which keep theirs throughout a page.
 
 `tools/glossary.py --write` turns the table into `web/src/measures.css`, so that pages and figures show the same.
 """
@@ -13,13 +13,13 @@ from eirkit.report.document import Chart, Figure, Item, Page, Series
 
 @dataclass(frozen=True, slots=True)
 class Shade:
-    """One colour as hexadecimal RGB."""
+    """One color as hexadecimal RGB."""
 
     light: str  # on a light background, and on paper
     dark: str
 
 
-COLOURS: Mapping[str, Shade] = {
+COLORS: Mapping[str, Shade] = {
     "correct": Shade("#0a7566", "#3fae9c"),
     "missing-input": Shade("#c0410a", "#ef7f45"),
     "carried-over-error": Shade("#96690a", "#d9ab3f"),
@@ -51,7 +51,7 @@ COLOURS: Mapping[str, Shade] = {
     "unlisted": Shade("#5f5a8a", "#aba6d8"),
     "other-words": Shade("#4d7354", "#9cc3a2"),
     "unmatched": Shade("#a36a1f", "#dfb06e"),
-    "unlabelled": Shade("#756c5d", "#c4bba9"),
+    "unlabeled": Shade("#756c5d", "#c4bba9"),
     "misdated": Shade("#2b6e1e", "#86cf77"),
     "invented": Shade("#c2185b", "#f48fb1"),
     "misread": Shade("#512da8", "#b39ddb"),
@@ -64,20 +64,20 @@ COLOURS: Mapping[str, Shade] = {
 
 
 def css_variable(token: str) -> str:
-    """Return the CSS variable of a colour."""
+    """Return the CSS variable of a color."""
     return f"--measure-{token}"
 
 
 def stylesheet() -> str:
-    """Return the colours as CSS variables for light and dark screens; paper is always light."""
+    """Return the colors as CSS variables for light and dark screens; paper is always light."""
     light, dark = (
-        [f"{css_variable(token)}: {getattr(shade, side)};" for token, shade in COLOURS.items()]
+        [f"{css_variable(token)}: {getattr(shade, side)};" for token, shade in COLORS.items()]
         for side in ("light", "dark")
     )
     by_system = _block(':root:not([data-theme="light"])', dark, "  ")
     by_choice = _block(':root[data-theme="dark"]', dark, "  ")
     return (
-        "/* Generated from src/eirkit/report/colours.py by tools/glossary.py; do not edit. */\n"
+        "/* Generated from src/eirkit/report/colors.py by tools/glossary.py; do not edit. */\n"
         f"{_block(':root', light)}"
         f"@media screen and (prefers-color-scheme: dark) {{\n{by_system}}}\n"
         f"@media screen {{\n{by_choice}}}\n"
@@ -89,62 +89,62 @@ def _block(selector: str, lines: list[str], margin: str = "") -> str:
     return f"{margin}{selector} {{\n{inside}{margin}}}\n"
 
 
-# Colour-blind safe palette of Okabe and Ito; the same as for paper in charts.css.
-SERIES_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#b8860b", "#56b4e9", "#5b5f97", "#666666")
-_NUMBERED = "series-"  # how the token of a colour of the palette begins
+# Color-blind safe palette of Okabe and Ito; the same as for paper in charts.css.
+SERIES_COLORS = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#b8860b", "#56b4e9", "#5b5f97", "#666666")
+_NUMBERED = "series-"  # how the token of a color of the palette begins
 
 
 def number_of(series: Series, index: int) -> int:
-    """Return which symbol of the palette a series has, and which colour unless it is that of a measure."""
-    return int(series.colour.removeprefix(_NUMBERED)) if series.colour.startswith(_NUMBERED) else index - series.pale
+    """Return which symbol of the palette a series has, and which color unless it is that of a measure."""
+    return int(series.color.removeprefix(_NUMBERED)) if series.color.startswith(_NUMBERED) else index - series.pale
 
 
-def colour_of(series: Series, index: int) -> str:
-    """Return the colour of a series on paper: that of its measure, else one of the palette."""
-    if series.colour and not series.colour.startswith(_NUMBERED):
-        return COLOURS[series.colour].light
-    return SERIES_COLOURS[number_of(series, index) % len(SERIES_COLOURS)]
+def color_of(series: Series, index: int) -> str:
+    """Return the color of a series on paper: that of its measure, else one of the palette."""
+    if series.color and not series.color.startswith(_NUMBERED):
+        return COLORS[series.color].light
+    return SERIES_COLORS[number_of(series, index) % len(SERIES_COLORS)]
 
 
-def coloured(page: Page) -> Page:
-    """Return a page on which series of the same name have the same colour in all charts, as long as colours last."""
+def colored(page: Page) -> Page:
+    """Return a page on which series of the same name have the same color in all charts, as long as colors last."""
     known: dict[str, int] = {}
     sections = [
-        replace(section, items=tuple(_coloured(item, known) for item in section.items)) for section in page.sections
+        replace(section, items=tuple(_colored(item, known) for item in section.items)) for section in page.sections
     ]
     return replace(page, sections=tuple(sections))
 
 
-def coloured_item(item: Chart | Figure) -> Chart | Figure:
-    """Return a chart, or a figure in whose panels series of the same name have the same colour."""
+def colored_item(item: Chart | Figure) -> Chart | Figure:
+    """Return a chart, or a figure in whose panels series of the same name have the same color."""
     known: dict[str, int] = {}
     if isinstance(item, Figure):
-        return replace(item, panels=tuple(_coloured_chart(panel, known) for panel in item.panels))
-    return _coloured_chart(item, known)
+        return replace(item, panels=tuple(_colored_chart(panel, known) for panel in item.panels))
+    return _colored_chart(item, known)
 
 
-def _coloured(item: Item, known: dict[str, int]) -> Item:
+def _colored(item: Item, known: dict[str, int]) -> Item:
     if isinstance(item, Figure):
-        return replace(item, panels=tuple(_coloured_chart(panel, known) for panel in item.panels))
-    return _coloured_chart(item, known) if isinstance(item, Chart) else item
+        return replace(item, panels=tuple(_colored_chart(panel, known) for panel in item.panels))
+    return _colored_chart(item, known) if isinstance(item, Chart) else item
 
 
-def _coloured_chart(chart: Chart, known: dict[str, int]) -> Chart:
+def _colored_chart(chart: Chart, known: dict[str, int]) -> Chart:
     taken: set[int] = set()
     series: list[Series] = []
     for one in chart.series:
         if one.pale and series:
-            series.append(replace(one, colour=series[-1].colour))
+            series.append(replace(one, color=series[-1].color))
             continue
-        if one.colour or one.mark == "cells":
+        if one.color or one.mark == "cells":
             series.append(one)
             continue
         usual = known.get(one.name)
         others = set(known.values()) | taken
-        free = [number for number in range(len(SERIES_COLOURS)) if number not in others]
-        left = [number for number in range(len(SERIES_COLOURS)) if number not in taken] or [len(taken)]
+        free = [number for number in range(len(SERIES_COLORS)) if number not in others]
+        left = [number for number in range(len(SERIES_COLORS)) if number not in taken] or [len(taken)]
         number = usual if usual is not None and usual not in taken else (free or left)[0]
         known.setdefault(one.name, number)
         taken.add(number)
-        series.append(replace(one, colour=f"{_NUMBERED}{number}"))
+        series.append(replace(one, color=f"{_NUMBERED}{number}"))
     return replace(chart, series=tuple(series))

@@ -51,7 +51,7 @@ class Axis:
 class Series:
     """One series of points, each with an optional interval.
 
-    `cells` colours a place by `value`; a `rule` is a vertical line at each x where y is empty, else a horizontal one.
+    `cells` colors a place by `value`; a `rule` is a vertical line at each x where y is empty, else a horizontal one.
     """
 
     name: str
@@ -62,14 +62,14 @@ class Series:
     high: tuple[float | None, ...] = ()
     value: tuple[float | None, ...] = ()
     dashed: bool = False  # published figures, bounds, references: anything that eirkit did not measure
-    pale: bool = False  # a companion of the series before it: its colour, paler
+    pale: bool = False  # a companion of the series before it: its color, paler
     measure: str = ""  # the identifier of the measure whose label is the name
-    colour: str = ""  # a token of `eirkit.report.colours`; empty: the next colour of the chart
+    color: str = ""  # a token of `eirkit.report.colors`; empty: the next color of the chart
 
     @classmethod
     def of(cls, measure: Measure, mark: Mark, x: tuple[Value, ...], y: tuple[Value, ...]) -> Self:
-        """Return the values of a measure under its label, in its colour."""
-        return cls(measure.label, mark, x, y, measure=measure.id, colour=measure.colour)
+        """Return the values of a measure under its label, in its color."""
+        return cls(measure.label, mark, x, y, measure=measure.id, color=measure.color)
 
     def __post_init__(self) -> None:
         for other in (self.y, self.low, self.high, self.value):
@@ -149,7 +149,7 @@ class Chart:
 
 
 def _stretches(series: Series) -> frozenset[tuple[Value, Value, Value, Value]]:
-    """Return the pieces of a line between neighbouring points, or its only point; empty for other marks."""
+    """Return the pieces of a line between neighboring points, or its only point; empty for other marks."""
     if series.mark not in ("line", "step"):
         return frozenset()
     known = [(x, y) for x, y in zip(series.x, series.y, strict=False) if y is not None]

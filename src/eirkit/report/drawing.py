@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import MissingExtraError, UsageError
-from eirkit.report.colours import colour_of, number_of
+from eirkit.report.colors import color_of, number_of
 from eirkit.report.document import Axis, Chart, Figure, Series, Value
 
 # Metadata that would otherwise contain the time of creation.
@@ -113,7 +113,7 @@ def _has_legend_beside(chart: Chart) -> bool:
 
 
 def shades_of(charts: Sequence[Chart]) -> Shades:
-    """Return the smallest and largest cell value of all panels, so that they share one colour scale."""
+    """Return the smallest and largest cell value of all panels, so that they share one color scale."""
     values = [value for chart in charts for series in chart.series for value in series.value if value is not None]
     low, high = min(values, default=0.0), max(values, default=1.0)
     return (low, high) if low < high else (min(0.0, low), max(1.0, high))
@@ -123,7 +123,7 @@ def draw(place: Any, chart: Chart, shades: Shades | None = None, *, narrow: bool
     """Draw a chart into matplotlib axes.
 
     Args:
-        shades: values of the lightest and the darkest colour; by default the chart's own extremes.
+        shades: values of the lightest and the darkest color; by default the chart's own extremes.
         narrow: there is no room beside the axes, so a long legend stands below them.
     """
     flipped = _is_flipped(chart)
@@ -174,7 +174,7 @@ def _slots(chart: Chart) -> int:
 
 
 def _along(chart: Chart, series: Series, index: int) -> list[float]:
-    """Return the positions of a series along the x axis: its numbers, or the centres of its slots."""
+    """Return the positions of a series along the x axis: its numbers, or the centers of its slots."""
     if not _is_banded(chart):
         return [float("nan") if x is None else float(x) for x in series.x]
     order = {place: position for position, place in enumerate(_places(chart))}
@@ -192,10 +192,10 @@ def _draw_line(place: Any, chart: Chart, series: Series, index: int, stacks: dic
     step, wider = "post" if series.mark == "step" else None, chart.overlaps[index]
     if series.low:
         place.fill_between(
-            x, _numbers(series.low), _numbers(series.high), step=step, alpha=0.18, color=colour_of(series, index), lw=0
+            x, _numbers(series.low), _numbers(series.high), step=step, alpha=0.18, color=color_of(series, index), lw=0
         )
     drawn = {
-        "color": colour_of(series, index),
+        "color": color_of(series, index),
         "ls": "--" if series.dashed else "-",
         "lw": 1.5 + 2.5 * wider,  # lines on top of it leave its edges in sight
         "alpha": 0.55 if wider else 1.0,
@@ -217,13 +217,13 @@ def _fits(chart: Chart, values: Sequence[float]) -> bool:
 
 def _draw_points(place: Any, chart: Chart, series: Series, index: int, stacks: dict[Value, float]) -> None:
     flipped, x, y = _is_flipped(chart), _along(chart, series, index), _numbers(series.y)
-    face = "none" if series.dashed or series.pale else colour_of(series, index)
+    face = "none" if series.dashed or series.pale else color_of(series, index)
     paler = PALE if series.pale else 1.0
     drawn = {
         "ls": "none",
         "marker": MARKERS[number_of(series, index) % len(MARKERS)],
         "mfc": face,
-        "mec": colour_of(series, index),
+        "mec": color_of(series, index),
         "ms": 5,
         "alpha": paler,
         "label": series.name,
@@ -232,7 +232,7 @@ def _draw_points(place: Any, chart: Chart, series: Series, index: int, stacks: d
     place.plot(y if flipped else x, x if flipped else y, **drawn)
     if series.low:
         (place.hlines if flipped else place.vlines)(
-            x, _numbers(series.low), _numbers(series.high), color=colour_of(series, index), alpha=paler
+            x, _numbers(series.low), _numbers(series.high), color=color_of(series, index), alpha=paler
         )
 
 
@@ -240,7 +240,7 @@ def _draw_bars(place: Any, chart: Chart, series: Series, index: int, stacks: dic
     flipped, x, y = _is_flipped(chart), _along(chart, series, index), _numbers(series.y)
     below = [stacks.get(at, 0.0) if chart.stacked else 0.0 for at in series.x]
     size = 0.8 / _slots(chart)
-    drawn = {"color": colour_of(series, index), "alpha": 0.4 if series.dashed else 1.0, "label": series.name}
+    drawn = {"color": color_of(series, index), "alpha": 0.4 if series.dashed else 1.0, "label": series.name}
     if flipped:
         place.barh(x, y, height=size, left=below, **drawn)
     else:
@@ -265,7 +265,7 @@ def _draw_cells(place: Any, chart: Chart, series: Series, shades: Shades) -> Non
 
 
 def _draw_rules(place: Any, chart: Chart, series: Series, index: int, stacks: dict[Value, float]) -> None:
-    drawn = {"color": colour_of(series, index), "ls": "--" if series.dashed else "-", "lw": 1.2}
+    drawn = {"color": color_of(series, index), "ls": "--" if series.dashed else "-", "lw": 1.2}
     for position, x in enumerate(series.x):
         y = series.y[position] if series.y else None
         label = series.name if position == 0 else None
@@ -310,7 +310,7 @@ def _set_axis(place: Any, side: Any, axis: Axis, letter: str, chart: Chart) -> N
 
 
 def named_places(places: Sequence[Value]) -> dict[int, str]:
-    """Return which categories are labelled, by position: evenly spaced ones if there are many numbers, else all."""
+    """Return which categories are labeled, by position: evenly spaced ones if there are many numbers, else all."""
     if len(places) <= MOST_NUMBERS or not all(isinstance(place, (int, float)) for place in places):
         return dict(enumerate(map(str, places)))
     strides = (stride * 10**tens for tens in count() for stride in STRIDES)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from eirkit.folders import replace_file
 from eirkit.report import RENDERERS
-from eirkit.report.colours import coloured
+from eirkit.report.colors import colored
 from eirkit.report.document import Chart, Figure, Page
 from eirkit.report.html import render
 from eirkit.report.table import Table
@@ -34,7 +34,7 @@ def write_figures(page: Page, folder: Path, form: FigureForm, width: FigureWidth
         width: as wide as a column or the text of a page; by default as wide as it is best read.
     """
     written = []
-    for name, item in _named(coloured(page)):
+    for name, item in _named(colored(page)):
         if isinstance(item, Table):
             continue
         if form != "csv":

@@ -112,7 +112,7 @@ def page_for(folder: Path, others: Sequence[Path] = (), *, tests: bool = True, p
 
     Args:
         others: evidence folders that belong to a sweep but are stored elsewhere.
-        tests: also run the cohort tests of analysed runs, which are slow.
+        tests: also run the cohort tests of analyzed runs, which are slow.
         plugins: also run code that the records name, such as a workload `file.py:Name`.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from eirkit.lacuna.findings.conversation_measures import (
     ANSWER_MEASURES,
     CONVERSATION_MEASURES,
-    LABELLED_EVIDENCE,
+    LABELED_EVIDENCE,
     SERVER_COMPACTION,
     STANDING_INSTRUCTIONS,
 )
@@ -47,7 +47,7 @@ GLOSSARY = Glossary(
         CONVERSATION_MEASURES,
         STANDING_INSTRUCTIONS,
         SERVER_COMPACTION,
-        LABELLED_EVIDENCE,
+        LABELED_EVIDENCE,
         SIMULATION_MEASURES,
         LOG_MEASURES,
         READING_MEASURES,

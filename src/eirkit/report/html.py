@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from eirkit import __version__
 from eirkit.measures import POOLED, UNITS, Measure, find_measure
-from eirkit.report.colours import coloured
+from eirkit.report.colors import colored
 from eirkit.report.document import Chart, Figure, Headline, Item, Listing, Page, Section, drawn, plain_data
 from eirkit.report.table import Cell, Table, clean
 
@@ -76,7 +76,7 @@ def render(page: Page, viewer: str = "") -> str:
     Args:
         viewer: the address of the page's folder in the viewer, to which rows then link; a file on its own has none.
     """
-    page, names = coloured(page), _Names(viewer)
+    page, names = colored(page), _Names(viewer)
     parts = [_header(page, viewer), _answer(page.headline), _contents(page), *_sections(page, names), _terms(page)]
     body = "\n".join([*filter(None, parts), _footer()])
     return f"{_head(page)}\n<body>\n{body}\n{_script(page)}</body>\n</html>\n"
@@ -132,7 +132,7 @@ def _header(page: Page, viewer: str) -> str:
     return (
         '<a class="skip" href="#answer">Skip to the answer</a>\n'
         f"<header><div><h1>{_unbroken(inert(page.title))}</h1>{subtitle}{_back(viewer)}</div>"
-        '<div class="themes" role="group" aria-label="Colours" data-themes hidden></div></header>\n<main>'
+        '<div class="themes" role="group" aria-label="Colors" data-themes hidden></div></header>\n<main>'
     )
 
 
@@ -336,9 +336,9 @@ def _terms(page: Page) -> str:
 
 
 def _footer() -> str:
-    licences = inert(asset("charts.licences.md"))
+    licenses = inert(asset("charts.licenses.md"))
     return (
         f"</main>\n<footer><p>Made by eirkit {__version__} from files alone; nothing on this page comes from a "
-        "network.</p>\n<details><summary>Licences of the software that draws the charts</summary>"
-        f'<pre tabindex="0" aria-label="Licences">{licences}</pre></details></footer>'
+        "network.</p>\n<details><summary>Licenses of the software that draws the charts</summary>"
+        f'<pre tabindex="0" aria-label="Licenses">{licenses}</pre></details></footer>'
     )

@@ -43,7 +43,7 @@ def check_format(
         format: the class, its registered name, or `path/file.py:Name`.
         samples: small logs of this format, at least one.
         folder: the folder of the samples, if a run consists of several files; it is copied.
-        others: logs of other formats, which must not be recognised.
+        others: logs of other formats, which must not be recognized.
 
     Raises:
         AssertionError: a requirement does not hold; the message names each of them, and one mistake once.
@@ -62,8 +62,8 @@ class _Subject:
     folder: Path | None
     others: tuple[Path, ...]
 
-    def recognises(self, path: Path) -> int:
-        return _recognised(call("format", self.kind), path)
+    def recognizes(self, path: Path) -> int:
+        return _recognized(call("format", self.kind), path)
 
     def read(self, path: Path) -> list[Recording | Skipped]:
         """Read a file as a corpus does: what our own errors say is said of the file."""
@@ -88,7 +88,7 @@ class _Subject:
                 yield [Path(shutil.copy(sample, made)) for sample in self.samples]
 
 
-def _recognised(reader: LogFormat, path: Path) -> int:
+def _recognized(reader: LogFormat, path: Path) -> int:
     """Return how sure a reader is of a file; no format is asked about one that has no readable beginning."""
     document = open_document(path)
     try:
@@ -96,14 +96,14 @@ def _recognised(reader: LogFormat, path: Path) -> int:
             return 0
     except InputFileError:
         return 0
-    return int(call("format", reader.recognises, document))
+    return int(call("format", reader.recognizes, document))
 
 
 def _rivals(subject: _Subject, path: Path) -> dict[str, int]:
     """Return how sure each other installed format is of a file."""
     kinds = {name: formats.get(name) for name in formats.names()}
     others = {name: kind for name, kind in kinds.items() if kind is not subject.kind}
-    return {name: _recognised(kind(), path) for name, kind in others.items() if not issubclass(subject.kind, kind)}
+    return {name: _recognized(kind(), path) for name, kind in others.items() if not issubclass(subject.kind, kind)}
 
 
 def _well_formed(items: list[Recording | Skipped]) -> list[Recording | Skipped]:
@@ -136,20 +136,20 @@ def _says(subject: _Subject) -> None:
 
 
 def _knows_its_own(subject: _Subject) -> None:
-    """Its logs are recognised by it, and no other installed format is as sure of them."""
+    """Its logs are recognized by it, and no other installed format is as sure of them."""
     for sample in subject.samples:
-        sure = subject.recognises(sample)
-        assert sure, f"{sample.name} is not recognised"
+        sure = subject.recognizes(sample)
+        assert sure, f"{sample.name} is not recognized"
         for name, certainty in _rivals(subject, sample).items():
-            assert certainty < sure, f"{sample.name} is also recognised as {name}"
+            assert certainty < sure, f"{sample.name} is also recognized as {name}"
 
 
 def _leaves_others(subject: _Subject) -> str | None:
-    """Logs of other formats are not recognised, or less surely than by their own."""
+    """Logs of other formats are not recognized, or less surely than by their own."""
     for other in subject.others:
-        sure = subject.recognises(other)
+        sure = subject.recognizes(other)
         is_left = not sure or sure < max(_rivals(subject, other).values())
-        assert is_left, f"{other.name} is recognised and is of another format"
+        assert is_left, f"{other.name} is recognized and is of another format"
     return None if subject.others else "no log of another format was given to be told apart"
 
 
@@ -206,7 +206,7 @@ def _bears_anything(subject: _Subject) -> None:
 
 def _damaged(subject: _Subject, path: Path, what: str) -> None:
     try:
-        subject.recognises(path)
+        subject.recognizes(path)
         subject.read(path)
     except (AssertionError, EirkitError) as error:
         raise AssertionError(f"{what}: {describe(error)}") from error

@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from eirkit.lacuna.agents.recognition import recognise
+from eirkit.lacuna.agents.recognition import recognize
 from eirkit.lacuna.memories.memory import Item
 from eirkit.lacuna.memories.validity import EndedText
 from eirkit.testing.opened_memory import Factory, OpenedMemory, SuiteLimits
@@ -57,7 +57,7 @@ def has_record(passage: str, item: Item) -> bool:
         forms = (value, *(json.dumps(value, ensure_ascii=ascii)[1:-1] for ascii in (False, True)))
         return label in passage and any(form in passage for form in forms)
     number = int(label[2:])
-    return number in recognise((passage,), {number: (int(value),)}).present
+    return number in recognize((passage,), {number: (int(value),)}).present
 
 
 async def _sought(opened: OpenedMemory, item: Item) -> bool:

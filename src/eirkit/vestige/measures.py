@@ -62,7 +62,7 @@ LOG_MEASURES = MeasureGroup(
             "share",
             "the model's context window",
         ),
-        Measure("summary_markers", "compactions", "places where the context was summarised", pooled="sum"),
+        Measure("summary_markers", "compactions", "places where the context was summarized", pooled="sum"),
         Measure("clears", "clears", "places where the context was emptied", pooled="sum"),
         Measure("clipped_views", "clipped views", "outputs that the agent's software cut short", pooled="sum"),
         Measure("clipped_goal_views", "clipped goal views", "clipped views of goal files", pooled="sum"),
@@ -281,12 +281,12 @@ CUT_LINES = MeasureGroup(
     "cut_lines",
     "Lines of a context that was cut",
     (
-        Measure("line_kept", "needed, kept", "later work needed it and the compactor kept it", colour="line-kept"),
+        Measure("line_kept", "needed, kept", "later work needed it and the compactor kept it", color="line-kept"),
         Measure(
             "line_dropped",
             "needed, dropped",
             "later work needed it and the compactor dropped it",
-            colour="line-dropped",
+            color="line-dropped",
         ),
     ),
 )

@@ -277,7 +277,7 @@ def rows_of(table: Any, row: type[T], folder: Path) -> list[T]:
 
 
 def run_ids(folder: Path) -> list[str]:
-    """Return the names of all analysed runs."""
+    """Return the names of all analyzed runs."""
     names: list[str] = _read(folder, "runs", columns=[RUN])[RUN].to_pylist()
     return names
 

@@ -198,7 +198,7 @@ it has keys that only this format writes; 3, it names the agent or the schema. 0
 class LogFormat(Protocol):
     """One kind of log."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return how sure it is that a document is of this format, judged by its beginning; cheap, and never raises."""
         ...
 
@@ -214,7 +214,7 @@ class FolderFormat(LogFormat, Protocol):
     def claims(self, folder: Folder, names: Sequence[str]) -> Collection[str]:
         """Return the names in a folder, files or subfolders, that are read with another document there.
 
-        They are not runs of their own, whatever else recognises them. Called once per folder, so it must be cheap; it
+        They are not runs of their own, whatever else recognizes them. Called once per folder, so it must be cheap; it
         never raises.
         """
         ...

@@ -1,4 +1,4 @@
-"""Recognises line numbers and truncation notices in the outputs of file viewers, and compares lines of files.
+"""Recognizes line numbers and truncation notices in the outputs of file viewers, and compares lines of files.
 
 Some viewers report any partial view as "truncated"; where it shows exactly the requested lines, nothing was cut.
 """
@@ -72,7 +72,7 @@ def clip_marks(text: str) -> tuple[ClipMark, ...]:
         return ()
     return tuple(
         ClipMark(str(found.lastgroup), found.start(), found.end())
-        for start, end in _neighbourhoods(text, words)
+        for start, end in _neighborhoods(text, words)
         for found in _MARKS.finditer(text, start, end)
     )
 
@@ -84,7 +84,7 @@ def around(text: str) -> list[str]:
     return [text[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
-def _neighbourhoods(text: str, words: tuple[str, ...]) -> list[tuple[int, int]]:
+def _neighborhoods(text: str, words: tuple[str, ...]) -> list[tuple[int, int]]:
     """Return the ranges around words, merged where they overlap; the regex is slow on a whole text."""
     places = []
     for word in words:

@@ -159,7 +159,7 @@ def _chart(track: Track) -> Chart:
         tuple(one.low for one in found),
         tuple(one.high for one in found),
         measure=measure.id,
-        colour=measure.colour,
+        color=measure.color,
     )
     told = ", ".join(f"{name} {share(one.estimate)}" for name, one in zip(names, found, strict=True))
     return Chart(

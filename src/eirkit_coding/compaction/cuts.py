@@ -44,7 +44,7 @@ CutRule = Literal["real", "every", "tokens"]
 LineKind = Literal["read", "written"]
 _PLAN = re.compile(r"(every|tokens):([1-9]\d{0,8})")
 _MOST_PATHS = 200  # used after a cut that are looked for
-_MOST_NAMES = 200  # learnt from outputs
+_MOST_NAMES = 200  # learned from outputs
 # What a program prints and a later command repeats: names with a mark in them, such as test_a.py::test_b or --flag_x.
 _NAME = re.compile(r"[\w./:@-]{6,200}")
 _MARK = re.compile(r"[\w][_./:@-][\w]|::|\d")
@@ -116,7 +116,7 @@ class ContextCut:
     unread_files: int  # live files of which the context shows no line
     instructions: tuple[Instruction, ...]  # rules and decisions of the user that stand in the context
     paths: tuple[str, ...]  # files that later turns touch and the context names
-    names: tuple[str, ...]  # learnt from an output and used in a later call
+    names: tuple[str, ...]  # learned from an output and used in a later call
     later_reads: Mapping[str, frozenset[str]]  # by path: keys of the lines that later turns show of it again
     replaced_by: tuple[ContextMessage, ...] | None = None  # at a compaction that the log can tell: what took its place
 
@@ -183,7 +183,7 @@ def _cut(
         unread_files=unread,
         instructions=tuple(_instructions(rest)),
         paths=_paths_named(later, rest),
-        names=_names_learnt(later, rest),
+        names=_names_learned(later, rest),
         later_reads=_later_reads(later, live),
         replaced_by=_replaced_by(trajectory, turn),
     )
@@ -238,7 +238,7 @@ def _paths_named(later: Sequence[Turn], messages: Sequence[ContextMessage]) -> t
     return tuple(path for path in used if names_file(text, path))
 
 
-def _names_learnt(later: Sequence[Turn], messages: Sequence[ContextMessage]) -> tuple[str, ...]:
+def _names_learned(later: Sequence[Turn], messages: Sequence[ContextMessage]) -> tuple[str, ...]:
     """Return names that only outputs told the agent before the cut and that calls after it use."""
     results = (message for message in messages if message.role == "tool")
     others = (message for message in messages if message.role != "tool")
@@ -285,7 +285,7 @@ class KeptState:
     verbatim: int  # instructions kept word for word
     substance: int  # instructions kept in other words
     paths: int  # files used later that are still named
-    names: int  # names learnt from outputs and used later
+    names: int  # names learned from outputs and used later
 
 
 NOTHING_KEPT = KeptState(0, 0, 0, 0, 0, 0, 0, 0)

@@ -18,7 +18,7 @@ MODEL_SECONDS = 50  # for one reply, within the limit of a compaction
 
 @compactors.add("adk-compaction")
 class AdkCompaction(VendorSummary):
-    """Summarise older events with ADK's LlmEventSummarizer and its prompt, as a token threshold makes it do.
+    """Summarize older events with ADK's LlmEventSummarizer and its prompt, as a token threshold makes it do.
 
     It knows no budget: where the summary and the newest events are larger, the result is over the budget.
 
@@ -28,7 +28,7 @@ class AdkCompaction(VendorSummary):
         event_retention_size: newest events that stay; ADK has no default and wants it to be given.
     """
 
-    # Which events are summarised is decided in functions that are not public, so the version is fixed.
+    # Which events are summarized is decided in functions that are not public, so the version is fixed.
     requirements: ClassVar[Requirements] = Requirements(
         packages=("google.adk",), installs=(("google-adk==2.13.0", "splintr-rs>=0.22,<0.23"),)
     )

@@ -50,7 +50,7 @@ class LangChainClearToolUses(Compactor):
 
 @compactors.add("langchain-summary")
 class LangChainSummary(VendorSummary):
-    """Summarise the older messages with LangChain's SummarizationMiddleware and its prompt.
+    """Summarize the older messages with LangChain's SummarizationMiddleware and its prompt.
 
     It knows no budget: where the summary and the newest messages are larger, the result is over the budget.
 

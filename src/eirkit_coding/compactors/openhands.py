@@ -14,7 +14,7 @@ from eirkit_coding.compactors.compactor import TokenBudget, VendorSummary, compa
 
 @compactors.add("openhands-condenser")
 class OpenHandsCondenser(VendorSummary):
-    """Forget older events and summarise them with OpenHands' LLMSummarizingCondenser and its prompt.
+    """Forget older events and summarize them with OpenHands' LLMSummarizingCondenser and its prompt.
 
     The cut requests the condensation, so it happens at any size. It knows no budget: where the summary and what stays
     are larger, the result is over the budget.

@@ -37,12 +37,12 @@ class StrandsSlidingWindow(Compactor):
 
 @compactors.add("strands-summary")
 class StrandsSummary(VendorSummary):
-    """Summarise the oldest messages with Strands' SummarizingConversationManager and its prompt; it knows no budget.
+    """Summarize the oldest messages with Strands' SummarizingConversationManager and its prompt; it knows no budget.
 
     Args:
         model: provider/name, as `--model` of `eirkit lacuna run` takes it.
         base_url: of an OpenAI-compatible server.
-        summary_ratio: share of the messages that is summarised; 0.3 is Strands' default.
+        summary_ratio: share of the messages that is summarized; 0.3 is Strands' default.
         preserve_recent_messages: newest messages that stay in any case; 10 is Strands' default.
     """
 

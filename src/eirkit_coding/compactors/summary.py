@@ -1,4 +1,4 @@
-"""`summary`: any model summarises what is older, and the newest messages stay as they are."""
+"""`summary`: any model summarizes what is older, and the newest messages stay as they are."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ModelCompactor(Compactor):
 
 @compactors.add("summary")
 class Summary(ModelCompactor):
-    """Let a model summarise what is older, and keep the newest messages whole.
+    """Let a model summarize what is older, and keep the newest messages whole.
 
     Args:
         model: provider/name, as `--model` of `eirkit lacuna run` takes it.

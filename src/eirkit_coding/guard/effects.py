@@ -142,8 +142,8 @@ def _blocks(chosen: Sequence[TrialUnit], values: Values, is_arm: NDArray[np.bool
     inside = _numbers([unit.block for unit in chosen])
     alone = np.bincount(projects)[projects] + _SHRINKS
     both = np.column_stack([values, is_arm])
-    centre = (_sums(both, projects)[projects] + _SHRINKS * both.mean(0)) / alone[:, None]
-    signed = np.where(is_arm, 1.0, -1.0)[:, None] * (both - centre)
+    center = (_sums(both, projects)[projects] + _SHRINKS * both.mean(0)) / alone[:, None]
+    signed = np.where(is_arm, 1.0, -1.0)[:, None] * (both - center)
     summed = _sums(signed, inside)
     return _Blocks(summed[:, :-1], summed[:, -1])
 

@@ -80,7 +80,7 @@ def _readme(name: str, title: str) -> bytes:
     return text.replace("AGENT_TITLE", title).replace("AGENT_NAME", name).encode()
 
 
-def _licence() -> bytes:
+def _license() -> bytes:
     text = distribution("eirkit").read_text("licenses/LICENSE") or "Apache License, Version 2.0\n"
     return text.encode()
 
@@ -103,7 +103,7 @@ def _claude(_place: Path) -> dict[str, bytes]:
         ".claude-plugin/plugin.json": _json(manifest),
         "hooks/hooks.json": _json({**hooks, "hooks": _hooks("claude")}),
         "README.md": _readme("claude", "Claude Code"),
-        "LICENSE": _licence(),
+        "LICENSE": _license(),
     }
 
 
@@ -123,7 +123,7 @@ def _gemini(_place: Path) -> dict[str, bytes]:
         "gemini-extension.json": _json(manifest),
         "hooks/hooks.json": _json({"hooks": hooks}),
         "README.md": _readme("gemini", "Gemini CLI"),
-        "LICENSE": _licence(),
+        "LICENSE": _license(),
     }
 
 

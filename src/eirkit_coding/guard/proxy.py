@@ -1,7 +1,7 @@
 """An HTTP proxy that forwards an agent's model requests unchanged and reports what their context no longer shows.
 
 It listens on loopback in front of an OpenAI- or Anthropic-compatible server; replies, streams included, pass unchanged,
-and a reply that breaks off arrives as one that broke off. A request is forwarded first and analysed beside that, each
+and a reply that breaks off arrives as one that broke off. A request is forwarded first and analyzed beside that, each
 conversation by itself: an analysis that takes long delays nobody. API keys are forwarded and never stored.
 """
 
@@ -35,7 +35,7 @@ PATIENCE_SECONDS = 600  # reasoning models can take minutes before the first byt
 PIECE = 1 << 14
 WATCH_SECONDS = 20.0  # for the analysis of one request, after which it is given up
 GRACE_SECONDS = 0.5  # that a reply waits for the analysis of its request, whose result is one of its headers
-MOST_WATCHED = 128  # requests that are analysed or wait for it at once; further ones are only forwarded
+MOST_WATCHED = 128  # requests that are analyzed or wait for it at once; further ones are only forwarded
 LOCAL = ("127.0.0.1", "localhost")
 LOST_HEADER = "X-Eirkit-Lost"
 _OWN_CONNECTION = frozenset({"connection", "host", "keep-alive", "proxy-authorization", "te", "trailer", "upgrade"})
@@ -60,7 +60,7 @@ class _Conversation:
     def __init__(self, opening: str, likely: float) -> None:
         self.opening, self.monitor = opening, Monitor(likely)
         self.lock = threading.Lock()
-        self.seen = -1  # number of the latest request that was analysed
+        self.seen = -1  # number of the latest request that was analyzed
 
     def see(self, request: ModelRequest, number: int) -> tuple[Loss, ...]:
         if number < self.seen:
@@ -76,7 +76,7 @@ class Conversations:
         self._likely = likely
         self._known: OrderedDict[int, _Conversation] = OrderedDict()
         self._numbers = count()
-        self._lock = threading.Lock()  # never held while a text is analysed
+        self._lock = threading.Lock()  # never held while a text is analyzed
 
     def __len__(self) -> int:
         return len(self._known)
@@ -152,7 +152,7 @@ class GuardProxy:
         self._server.server_close()
 
     def watch(self, body: bytes, number: int | None = None) -> tuple[Loss, ...]:
-        """Report and return what a request lost; a body that cannot be analysed is forwarded all the same."""
+        """Report and return what a request lost; a body that cannot be analyzed is forwarded all the same."""
         try:
             request = convert(json.loads(body), ModelRequest)
             with time_limit(WATCH_SECONDS, "a request"):
@@ -161,8 +161,8 @@ class GuardProxy:
             *(ValueError, TypeError, AttributeError, LookupError, RecursionError),
             *(EirkitError, ValidationError),
         ) as error:
-            # A request that cannot be analysed must still reach the server.
-            logging.getLogger("eirkit").debug("could not analyse a request: %s", type(error).__name__)
+            # A request that cannot be analyzed must still reach the server.
+            logging.getLogger("eirkit").debug("could not analyze a request: %s", type(error).__name__)
             return ()
         if losses:
             self._tell(losses)

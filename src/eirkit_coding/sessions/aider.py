@@ -34,7 +34,7 @@ _BLOCK = re.compile(r"(?m)^(?:<{5,9} SEARCH>?|={5,9}|>{5,9} REPLACE)[ \t]{0,9}$\
 class Aider:
     """Chat histories of aider."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the text begins with the start of a chat."""
         return NAMED if document.head.lstrip().startswith(_START.encode()) else 0
 

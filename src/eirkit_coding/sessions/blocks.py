@@ -21,7 +21,7 @@ Line = Mapping[str, Any]
 class Cursor:
     """Transcripts of Cursor's agent: lines of a role and a message."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the lines consist of a role and a message of blocks, a shape without any name."""
         records = [record for record in document.first_records if not _is_end(record)]
         return SHAPE if records and all(map(_is_bare, records)) else 0
@@ -53,7 +53,7 @@ def _is_end(record: Line) -> bool:
 class Droid:
     """Sessions of Factory's Droid, and the stream that it prints."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether a session starts and messages follow, or calls are named as in its stream."""
         records = document.first_records
         is_session = any(record.get("type") == "session_start" and "cwd" in record for record in records)

@@ -45,7 +45,7 @@ _MAIN = ""  # key of the session's own chain, as opposed to those of sub-agents
 class ClaudeCode:
     """Session files of Claude Code."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the lines have session and parent, or are the summaries that precede them."""
         own = (entry for entry in document.first_records if _is_entry(entry) or _is_summary(entry))
         first = next(own, None)

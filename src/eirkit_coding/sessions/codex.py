@@ -134,7 +134,7 @@ _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "tool_s
 class Codex:
     """Rollout files of Codex CLI, with and without the envelope around each item."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the lines have an enveloped payload, or start with bare session metadata (older files)."""
         entries = document.first_records
         return MARKED if any(map(_is_enveloped, entries)) or (entries and _is_bare(entries[0])) else 0

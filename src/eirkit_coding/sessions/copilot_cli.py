@@ -33,7 +33,7 @@ _OWN = ("session.start", "assistant.message", "assistant.turn_start", "tool.exec
 class CopilotCli:
     """Session files of GitHub's Copilot CLI."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the events are named and wrapped as this agent does it."""
         events = [event for event in document.first_records if isinstance(event.get("data"), dict)]
         if any(mapping_of(event.get("data")).get("producer") == "copilot-agent" for event in events):

@@ -41,7 +41,7 @@ _WRITTEN = re.compile(
 class GeminiCli:
     """Session files of Gemini CLI."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether an object, or the first line, has a session and the project's hash."""
         if any(map(_is_head, document.first_records)):
             return MARKED

@@ -34,7 +34,7 @@ _TABLES = {"sessions": ("id", "working_dir"), "messages": ("session_id", "role",
 class Goose:
     """Sessions of goose."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether a database has its tables, or an object or a first line has a working folder of a session."""
         head = document.head
         if head.startswith(MAGIC):

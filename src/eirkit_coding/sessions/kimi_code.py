@@ -37,7 +37,7 @@ _MAIN = "main"
 class KimiCode:
     """Session files of Kimi Code, and of the older kimi-cli."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the lines are records of a context, or events with a payload."""
         records = document.first_records
         return MARKED if any(record.get("type") in _OWN for record in records) or any(map(_is_event, records)) else 0

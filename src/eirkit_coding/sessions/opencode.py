@@ -46,7 +46,7 @@ _VIEW = re.compile(  # what the tool `read` puts around the lines of a file
 class Opencode:
     """Sessions of opencode."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether a database has its tables, or an object is a session of its storage or of an export."""
         head = document.head
         if head.startswith(MAGIC):

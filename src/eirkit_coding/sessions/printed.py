@@ -36,7 +36,7 @@ _CHANGED = re.compile(r"(?m)^\*\*\* Update File: (/[^\n]{1,1000})$")
 class StreamJson:
     """Output of `claude -p --output-format stream-json`."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the lines are messages with a session, after a line that names the tools."""
         return MARKED if any(map(_is_start, document.first_records)) else 0
 
@@ -103,7 +103,7 @@ def _take_message(
 class CodexExec:
     """Output of `codex exec --json`."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether a thread starts and its items follow."""
         return MARKED if any(_is_thread(line) for line in document.first_records) else 0
 

@@ -31,7 +31,7 @@ _SHOWN = re.compile(r"\AShowing lines \d{1,9}-\d{1,9} of \d{1,9} total lines\.\n
 class QwenCode:
     """Session files of Qwen Code."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the lines have session and parent, and messages of parts."""
         return MARKED if any(map(_is_entry, document.first_records)) else 0
 

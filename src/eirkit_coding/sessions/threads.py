@@ -48,7 +48,7 @@ _OPENING = re.compile(r"(?m)^<(\w{1,60})>")
 class Cline:
     """Sessions of Cline, from the command line and from its editor extension."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether an object is a session of an agent with messages, or a list has messages with its tags."""
         start = document.head.lstrip()
         if start.startswith(b"{"):
@@ -208,7 +208,7 @@ def _usage(counts: Object) -> LoggedUsage | None:
 class Amp:
     """Threads of Amp."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether an object is a thread by its id, with messages."""
         start = document.head.lstrip()
         if not start.startswith(b"{") or b"id" not in document.quoted or b"messages" not in document.quoted:

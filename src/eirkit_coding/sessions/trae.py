@@ -17,7 +17,7 @@ _KEYS = (b"max_steps", b"provider", b"llm_interactions")
 class TraeAgent:
     """Trajectory files of Trae agent."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether an object begins with a task, its provider and the replies of a model."""
         is_object = document.head.lstrip().startswith(b"{")
         return MARKED if is_object and all(key in document.quoted for key in _KEYS) else 0

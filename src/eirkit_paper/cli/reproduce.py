@@ -40,7 +40,7 @@ from eirkit_paper.page import (
     write_study,
 )
 from eirkit_paper.runner import StudyOutcome, StudyStore, run_studies
-from eirkit_paper.studies.catalogue import STUDIES, find_study, perform
+from eirkit_paper.studies.catalog import STUDIES, find_study, perform
 from eirkit_paper.study import Findings, Setting, Study
 
 OUT = Path("out/reproduce")

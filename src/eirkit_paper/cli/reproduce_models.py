@@ -38,7 +38,7 @@ from eirkit_paper.model_runs import (
     takes_models,
 )
 from eirkit_paper.runner import StudyOutcome
-from eirkit_paper.studies.catalogue import find_study
+from eirkit_paper.studies.catalog import find_study
 from eirkit_paper.study import Setting, Study
 from eirkit_paper.verification import verify_archive
 

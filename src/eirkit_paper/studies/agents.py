@@ -11,7 +11,7 @@ from itertools import product
 from statistics import fmean
 
 from eirkit.errors import InfrastructureError
-from eirkit.lacuna.findings.behaviour import Behaviour, measure_behaviour
+from eirkit.lacuna.findings.behavior import Behavior, measure_behavior
 from eirkit.lacuna.findings.causes import Verdict, judge
 from eirkit.lacuna.findings.statistics import mean
 from eirkit.lacuna.models.model import ModelOptions
@@ -58,7 +58,7 @@ class Run:
 
     score: RunScore
     verdicts: tuple[Verdict, ...]
-    behaviour: Behaviour
+    behavior: Behavior
 
 
 def reference(name: str, p: float | None = None, runner: Runner | None = None) -> StudyAgent:
@@ -110,7 +110,7 @@ def _read_run(task: TaskInstance, cell: Cell, results: Results) -> Run | None:
     if trace is None or score is None:
         return None
     verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
-    return Run(score, verdicts, measure_behaviour(graph_of(task), trace.actions, trace.decisions, verdicts))
+    return Run(score, verdicts, measure_behavior(graph_of(task), trace.actions, trace.decisions, verdicts))
 
 
 def in_threes(runs: Iterable[Run], figure: Callable[[Run], float | None]) -> list[float]:

@@ -70,7 +70,7 @@ STUDIES: tuple[Study, ...] = (
           "appendix, RQ3: 2×2 confound isolation, Capacity scaling, Valley signature, Behavior",
           "managed:two_by_two", 60),
     Study("agent-managed-behaviour", "Stepwise Maximum under agent-managed retention", "agents",
-          ("tab:rq3-stepwise-max-behaviors",), "Table tab:rq3-stepwise-max-behaviors", "managed:maximum_behaviour", 30),
+          ("tab:rq3-stepwise-max-behaviors",), "Table tab:rq3-stepwise-max-behaviors", "managed:maximum_behavior", 30),
     Study("recovery-enabled-maximum", "Stepwise Maximum with recovery", "agents", (),
           "appendix, RQ3: Recovery-enabled Stepwise Maximum comparison", "managed:recovery_enabled", 20),
     Study("cross-family-policies", "Knowing future use matters more than recency", "offline", ("tab:rq5-cross",),

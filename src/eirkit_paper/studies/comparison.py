@@ -11,13 +11,13 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from eirkit.lacuna.findings.behaviour import Valley, valley
+from eirkit.lacuna.findings.behavior import Valley, valley
 from eirkit.records.sweeps import Standing
 from eirkit.report.document import Mark, Series, Value
 from eirkit.report.table import Cell, Column, Table
 from eirkit_paper.published import Printed
 from eirkit_paper.study import NO_REASON, StudyRow
-from eirkit_paper.verdicts import AGREES, DIFFERS, NOT_SAME, SHIFT, TOO_WIDE, Judgement, judge_draws, judge_exact
+from eirkit_paper.verdicts import AGREES, DIFFERS, NOT_SAME, SHIFT, TOO_WIDE, Judgment, judge_draws, judge_exact
 
 Level = tuple[float, float, float] | None  # ours, low, high; None: no value
 
@@ -67,9 +67,9 @@ def exact(label: str, published: float, ours: float, why: str = "", digits: int 
 
 
 def row_from(
-    label: str, published: float, judged: Judgement, by: By = ("", ""), why: str = "", spread: float | None = None
+    label: str, published: float, judged: Judgment, by: By = ("", ""), why: str = "", spread: float | None = None
 ) -> StudyRow:
-    """Return a row of a judgement, with the reason if it differs; our own check if the paper prints no such number."""
+    """Return a row of a judgment, with the reason if it differs; our own check if the paper prints no such number."""
     reason = (why or NO_REASON) if judged.verdict == DIFFERS else ""
     return replace(
         absent(label, published, judged.verdict, reason, by[0]),

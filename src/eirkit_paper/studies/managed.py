@@ -1,10 +1,10 @@
-"""Studies of agent-managed retention: the 2×2, behaviour on Stepwise Maximum, recovery under pressure."""
+"""Studies of agent-managed retention: the 2×2, behavior on Stepwise Maximum, recovery under pressure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from eirkit.lacuna.findings.behaviour import valley
+from eirkit.lacuna.findings.behavior import valley
 from eirkit.lacuna.findings.statistics import mean
 from eirkit.lacuna.tasks.generation import generate, graph_of
 from eirkit.lacuna.tasks.task import TaskSpec
@@ -91,7 +91,7 @@ def two_by_two(setting: Setting) -> Findings:
         lines = store_recall_shapes(cells, takers, agents["thrasher"])
         tables.append(listed("shapes", "Shapes: signs, orders, trends and places", lines))
         tables.append(listed("valleys", "Valleys on Store–Recall: lowest accuracy − floor", _valley_lines(agents)))
-    sections["Behaviour with reads"] = list(_behaviour_rows(agents, agent))
+    sections["Behavior with reads"] = list(_behavior_rows(agents, agent))
     tables.append(listed("cells", "Store–Recall, every cell: 64 steps, at most 200 actions", _cell_lines(agents)))
     made = commands(setting, "two-by-two")
     return Findings(sectioned(sections), tuple(tables), commands=made)
@@ -190,19 +190,19 @@ HABIT_FIGURES: tuple[Habit, ...] = (
             2,
             value_of(PLACE, f"Just-in-time, {model}", "Scratch, cap = 2"),
             model,
-            lambda run: run.behaviour.just_in_time_rate,
+            lambda run: run.behavior.just_in_time_rate,
         )
         for model in (OPUS, HAIKU)
     ),
-    ("redundant", "scratch", 2, REDUNDANT, f"{MINI}, {GPT}: 0.3–0.4", lambda run: run.behaviour.redundant_rate),
-    ("thrash episodes", "lru", 2, THRASH, "all, peak: 12+", lambda run: float(run.behaviour.thrash_episodes)),
-    ("thrash episodes", "scratch", 2, THRASH, f"{OPUS}, peak: 12+", lambda run: float(run.behaviour.thrash_episodes)),
-    ("write-through", "scratch", 16, WRITES[OPUS], OPUS, lambda run: run.behaviour.write_through_rate),
-    ("write-through", "scratch-lru", 2, WRITES[MINI], MINI, lambda run: run.behaviour.write_through_rate),
+    ("redundant", "scratch", 2, REDUNDANT, f"{MINI}, {GPT}: 0.3–0.4", lambda run: run.behavior.redundant_rate),
+    ("thrash episodes", "lru", 2, THRASH, "all, peak: 12+", lambda run: float(run.behavior.thrash_episodes)),
+    ("thrash episodes", "scratch", 2, THRASH, f"{OPUS}, peak: 12+", lambda run: float(run.behavior.thrash_episodes)),
+    ("write-through", "scratch", 16, WRITES[OPUS], OPUS, lambda run: run.behavior.write_through_rate),
+    ("write-through", "scratch-lru", 2, WRITES[MINI], MINI, lambda run: run.behavior.write_through_rate),
 )
 
 
-def _behaviour_rows(by_agent: dict[str, Cells], agent: StudyAgent) -> Iterator[StudyRow]:
+def _behavior_rows(by_agent: dict[str, Cells], agent: StudyAgent) -> Iterator[StudyRow]:
     for name, condition, h, published, model, figure in HABIT_FIGURES:
         for shown, cells in by_agent.items():
             threes = in_threes(cells[condition, "reads", h], figure)
@@ -217,16 +217,16 @@ CELL: dict[str, Callable[[Run], float | None]] = {
     "miss rate": lambda run: run.score.miss_rate,
     "answered": lambda run: run.score.answered_fraction,
     "at limit": lambda run: float(run.score.max_turn),
-    "just in time": lambda run: run.behaviour.just_in_time_rate,
-    "redundant": lambda run: run.behaviour.redundant_rate,
-    "thrash (a)": lambda run: float(run.behaviour.thrash_episodes),
-    "thrash (b)": lambda run: float(run.behaviour.thrash_cycles),
-    "write-through": lambda run: run.behaviour.write_through_rate,
+    "just in time": lambda run: run.behavior.just_in_time_rate,
+    "redundant": lambda run: run.behavior.redundant_rate,
+    "thrash (a)": lambda run: float(run.behavior.thrash_episodes),
+    "thrash (b)": lambda run: float(run.behavior.thrash_cycles),
+    "write-through": lambda run: run.behavior.write_through_rate,
 }
 
 
 def _cell_lines(agents: dict[str, Cells]) -> Iterator[dict[str, Cell]]:
-    """Yield every cell of the 2×2 with its behaviour, pooled over all seeds; shared cells once."""
+    """Yield every cell of the 2×2 with its behavior, pooled over all seeds; shared cells once."""
     shown: set[int] = set()
     for agent, cells in agents.items():
         for (condition, budget, h), runs in cells.items():
@@ -249,8 +249,8 @@ def _valley_lines(agents: dict[str, Cells]) -> Iterator[dict[str, Cell]]:
         yield {"curve": ", ".join(name), "valley": lowest.depth, "at h": lowest.h, "dip": lowest.dip}
 
 
-def maximum_behaviour(setting: Setting) -> Findings:
-    """Compare the behaviour table of Stepwise Maximum."""
+def maximum_behavior(setting: Setting) -> Findings:
+    """Compare the behavior table of Stepwise Maximum."""
     seeds = seeds_of(setting, SEEDS)
     if setting.model is not None:
         agent = agents_for(setting)[0]
@@ -272,7 +272,7 @@ def _panel_rows(name: str, agent: StudyAgent, budget: str, panel: Panel) -> Iter
         for model, published in MAXIMUM[condition].items():
             yield row_of(named, label, published, threes, model)
     for condition, by_model in JUST_IN_TIME.items() if budget == "reads" else ():
-        timely = pooled(panel[condition], lambda run: run.behaviour.just_in_time_rate)
+        timely = pooled(panel[condition], lambda run: run.behavior.just_in_time_rate)
         for model, published in by_model.items() if timely else ():
             label = f"{NAMES[condition]}: just-in-time"
             yield row_of(named, label, published, timely, model)

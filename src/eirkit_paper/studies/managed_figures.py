@@ -115,7 +115,7 @@ PANELS: dict[str, tuple[str, float | None, str]] = {
 
 
 def run_panel(agent: StudyAgent, budget: str, seeds: Sequence[int]) -> Panel:
-    """Return the behaviour panel of Stepwise Maximum for one agent."""
+    """Return the behavior panel of Stepwise Maximum for one agent."""
     spec = TaskSpec("stepwise-max", m=8)
     budgets = {condition: READS[budget] if condition in NAMES else 0 for condition in MAXIMUM}
     return {
@@ -171,7 +171,7 @@ def store_recall_shapes(recoverer: Cells, takers: dict[float, Cells], thrasher: 
 
 
 def panel_shapes(panels: dict[str, Panel]) -> Iterator[Shape]:
-    """Yield the shapes of the behaviour table of Stepwise Maximum."""
+    """Yield the shapes of the behavior table of Stepwise Maximum."""
     yield from floor_shapes(panels)
     yield from panel_orders(panels)
 
@@ -259,7 +259,7 @@ def thrash_shapes(thrasher: Cells) -> Iterator[Shape]:
     for condition, model in (("lru", "all four models"), ("scratch", OPUS)):
         label = f"Store–Recall: {NAMES[condition]} thrashes less as h rises"
         runs = {h: thrasher[condition, "reads", h] for h in reversed(CAPACITIES)}
-        episodes = {h: in_threes(r, lambda run: float(run.behaviour.thrash_episodes)) for h, r in runs.items()}
+        episodes = {h: in_threes(r, lambda run: float(run.behavior.thrash_episodes)) for h, r in runs.items()}
         published = f"12+ episodes at low capacity, declining ({model})"
         yield shape(label, published, "thrasher", {"reads": ordered(_at(episodes))})
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from eirkit.records.analysis import CohortRow, CohortStatistics, RunRow
 from eirkit.report.document import Axis, Chart, Figure, Series
-from eirkit.vestige.cohorts.cohort import analyse_cohorts
+from eirkit.vestige.cohorts.cohort import analyze_cohorts
 from eirkit.vestige.cohorts.covariates import read_base_lines
 from eirkit.vestige.cohorts.finding import AnalysisPlan
 from eirkit.vestige.cohorts.size_failure import DEMAND_AS_SIZE
@@ -62,10 +62,10 @@ def folder_of(setting: Setting, cohort: str) -> Path | None:
 
 
 @cache
-def _analysed(folder: Path) -> CohortStatistics:
+def _analyzed(folder: Path) -> CohortStatistics:
     lines = folder.parent / "base-lines.json"
     sizes = read_base_lines(lines) if lines.is_file() else None
-    return analyse_cohorts([folder], AnalysisPlan(), by="folder", base_lines=sizes)
+    return analyze_cohorts([folder], AnalysisPlan(), by="folder", base_lines=sizes)
 
 
 def lacks(cohort: str) -> str:
@@ -89,7 +89,7 @@ def vestige_cohorts(setting: Setting) -> Findings:
                 absent(label, value, NEEDS_RUNS, lacks(cohort)) for label, value in zip(named, figures, strict=True)
             ]
         else:
-            rows += _cohort_rows(cohort, named, figures, _analysed(folder).cohorts[0])
+            rows += _cohort_rows(cohort, named, figures, _analyzed(folder).cohorts[0])
     section = in_section("VESTIGE over completed software-agent runs", rows)
     return Findings(section, commands=_commands(setting, "vestige-cohorts", *COHORTS))
 
@@ -143,12 +143,12 @@ def tested(setting: Setting, wanted: Sequence[Published]) -> Iterator[StudyRow]:
         if folder is None:
             yield absent(one.label, one.value, NEEDS_RUNS, lacks(one.cohort))
             continue
-        found = next(test for test in _analysed(folder).tests if test.name == one.test)
+        found = next(test for test in _analyzed(folder).tests if test.name == one.test)
         # Another exposure than the published one makes another estimate, whatever its name.
         if found.estimate is None or DEMAND_AS_SIZE in (found.note or ""):
             yield absent(one.label, one.value, NEEDS_RUNS, found.note)
         else:
-            runs = _analysed(folder).cohorts[0].runs
+            runs = _analyzed(folder).cohorts[0].runs
             yield same_cohort(one.cohort, runs, estimate(one, found.estimate, found.low, found.high))
 
 

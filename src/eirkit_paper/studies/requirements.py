@@ -125,7 +125,7 @@ def _maximum_rows() -> Iterator[StudyRow]:
 def _enumeration_rows() -> Iterator[StudyRow]:
     """Yield how many configurations disagree; every prefix is enumerated for windows of up to four values."""
     sizes = [(q, m) for q in (2, 3, 4) for m in range(5)]
-    lookups = sum(_labelled(q, m) != (full_lookup(q, m + 1, m, m) if m else 1) for q, m in sizes)
+    lookups = sum(_labeled(q, m) != (full_lookup(q, m + 1, m, m) if m else 1) for q, m in sizes)
     yield exact("Full Lookup: configurations that disagree", 0, lookups, digits=0)
     maxima = sum(_final(q, m) != running_maximum(q, m + 1, m) for q, m in sizes)
     yield exact("Running Maximum: configurations that disagree", 0, maxima, digits=0)
@@ -137,7 +137,7 @@ def _enumeration_rows() -> Iterator[StudyRow]:
         yield exact(f"Stepwise Sum, {name}: configurations that disagree", 0, wrong, digits=0)
 
 
-def _labelled(q: int, m: int) -> int:
+def _labeled(q: int, m: int) -> int:
     histories = list(product(range(q), repeat=m))
     asked = range(max(1, m))
     return count_signatures(_contract(histories, asked, lambda x, u: x[u] if x else 0))

@@ -290,7 +290,7 @@ def test_rows_of_references_cannot_be_left_out_or_made_worse(submission):
     assert "has no null row" in refused(submission)
 
 
-def relabelled(folder, memory):
+def relabeled(folder, memory):
     """Rewrite the records of one memory as if they were of another, ids included."""
     parts = []
     for record, events in parts_of(folder):
@@ -309,7 +309,7 @@ def test_runs_of_another_memory_are_found_by_running_them_again(submission, tmp_
     start_sweep(claimed, tmp_path / "drops", control=False)
     make_submission(tmp_path / "drops", tmp_path / "forged", "forged")
     write_export(tmp_path / "oracle", tmp_path / "lines")
-    store(tmp_path / "forged" / OWN, relabelled(tmp_path / "lines", "broken-drops"))
+    store(tmp_path / "forged" / OWN, relabeled(tmp_path / "lines", "broken-drops"))
     hide(tmp_path / "forged")
     assert refused(tmp_path / "forged", rerun=2).count("when it is run again")
 

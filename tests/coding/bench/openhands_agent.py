@@ -1,6 +1,6 @@
 """Runs OpenHands' agent on a prompt: `python openhands_agent.py URL FOLDER PROMPT`, with the SDK's own interpreter.
 
-The SDK has no command of its own. Its condenser summarises when a conversation has more events than it may.
+The SDK has no command of its own. Its condenser summarizes when a conversation has more events than it may.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _ASKS = re.compile(
     r"anchored summary|Create a handoff summary|[Ss]ummarize (?:the|this) conversation|"
     r"generate a (?:new )?<state_snapshot>"
 )
-_SUMMARISES = re.compile(r"state_snapshot|compact|summar", re.IGNORECASE)
+_SUMMARIZES = re.compile(r"state_snapshot|compact|summar", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Script:
         last, system = _last_message(body), _system(body)
         tools = _tools(body)
         if _ASKS.search(last) or (
-            not tools and "title" not in system[:400].lower() and _SUMMARISES.search(last + system)
+            not tools and "title" not in system[:400].lower() and _SUMMARIZES.search(last + system)
         ):
             return "summary"
         return "step" if tools >= self.fewest_tools else "aside"

@@ -61,7 +61,7 @@ def test_a_summary_keeps_what_it_quotes_and_its_calls_are_counted(words, capsys)
         assert row["cost_usd"] == pytest.approx(len(server.received) * COST)
         assert row["kept_share"] == pytest.approx(5 / 20, abs=0.01)  # the lines have nearly equal tokens
         asked = server.received[0].body["messages"][0]["content"]
-        assert "Set the third value" not in asked, "the opening stays, so it is not summarised"
+        assert "Set the third value" not in asked, "the opening stays, so it is not summarized"
         calls = len(server.received)
         assert run(words(server, "--out", "out")) == 0
         assert len(server.received) == calls, "nothing is asked again"

@@ -106,13 +106,13 @@ def by_test_inversion(units: list[TrialUnit], t: float) -> float:
     blocks = sorted({unit.block for unit in chosen})
     values = np.array([unit.values[0] - t * (unit.arm == "restore") for unit in chosen])
     projects = np.array([unit.block[0] for unit in chosen])
-    centre = np.array(
+    center = np.array(
         [(values[projects == one].sum() + 2 * values.mean()) / ((projects == one).sum() + 2) for one in projects]
     )
     signs = np.array([1.0 if unit.arm == "restore" else -1.0 for unit in chosen])
     place = np.array([blocks.index(unit.block) for unit in chosen])
     sums = np.array(
-        [(signs * np.array(flips)[place] * (values - centre)).sum() for flips in product((1, -1), repeat=len(blocks))]
+        [(signs * np.array(flips)[place] * (values - center)).sum() for flips in product((1, -1), repeat=len(blocks))]
     )
     slack = 1e-7 * (1 + np.abs(values).sum())
     return float(min(1.0, 2 * min((sums >= sums[0] - slack).mean(), (sums <= sums[0] + slack).mean())))

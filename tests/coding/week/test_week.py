@@ -384,12 +384,12 @@ def test_older_logs_are_named_with_their_time_and_how_to_include_them(home: Path
 def test_a_compaction_has_the_numbers_that_an_analysis_gives_it(home: Path, tmp_path: Path) -> None:
     logs = str(home / ".claude" / "projects")
     asked = ["vestige", "analyze", logs, "--out", str(tmp_path / "out"), "--json"]
-    analysed = json.loads(CliRunner().invoke(ROOT, asked, catch_exceptions=False).stdout)["costliest_breaks"][0]
+    analyzed = json.loads(CliRunner().invoke(ROOT, asked, catch_exceptions=False).stdout)["costliest_breaks"][0]
     asked = ["week", logs, "--until", UNTIL, "--since", "2020-01-01", "--json"]
     (loss,) = json.loads(CliRunner().invoke(ROOT, asked, catch_exceptions=False).stdout)["losses"]
     sums = {name: loss[name] for name in ("live_tokens", "dropped_tokens", "unknown_tokens")}
     assert sums["live_tokens"] > 0
-    assert sums == {name: analysed[name] for name in sums}
+    assert sums == {name: analyzed[name] for name in sums}
 
 
 def test_what_was_dropped_is_a_bound_where_the_logs_do_not_show_all_of_it() -> None:

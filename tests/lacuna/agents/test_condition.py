@@ -44,13 +44,13 @@ def reason(condition: Condition, action, near=NEAR) -> str:
 
 def test_the_default_keeps_nothing_and_allows_nothing():
     condition = Condition()
-    assert condition.recognise(VALUES).present == frozenset()
+    assert condition.recognize(VALUES).present == frozenset()
     assert condition.submit(1, (1,), True) is None
     assert condition.fetch(1, (1,), 2) is None
     assert not condition.obtainable(1)
     assert {reason(condition, action) for action in (Write(1), Drop(1), Note("x"), Search("x"))} == {"not-offered"}
     with pytest.raises(ValueError, match="no summary"):
-        condition.summarise("x")
+        condition.summarize("x")
 
 
 def test_a_cache_keeps_what_its_policy_keeps():
@@ -94,16 +94,16 @@ def test_scratch_text_holds_exactly_h_records():
     assert reason(condition, Drop(0)) == "not-in-memory"
     condition.perform(Drop(1), NEAR)
     condition.perform(Note("A_03=3"), NEAR)
-    assert condition.recognise(VALUES).present == {2, 3}
+    assert condition.recognize(VALUES).present == {2, 3}
     assert reason(condition, Write(1)) == "not-offered"
 
 
 def test_scratch_text_keeps_what_the_model_wrote_right_or_wrong():
     condition = Scratch(SPEC, 1, 4)
     condition.perform(Note("A_01 = 0001 and A_02 = 0009"), NEAR)
-    assert condition.recognise(VALUES).present == {1}
+    assert condition.recognize(VALUES).present == {1}
     condition.perform(Note("A_01 = 0005"), NEAR)
-    assert condition.recognise(VALUES).present == set()
+    assert condition.recognize(VALUES).present == set()
 
 
 def test_scratch_text_under_lru_lets_the_least_used_line_go():
@@ -116,7 +116,7 @@ def test_scratch_text_under_lru_lets_the_least_used_line_go():
     assert reason(condition, Drop(1)) == "not-offered"
     assert reason(condition, Note("x" * 3 * RECORD_CHARACTERS)) == "too-long"
     condition.perform(Note("x" * (3 * RECORD_CHARACTERS - 1)), NEAR)
-    assert condition.recognise(VALUES).present == set()
+    assert condition.recognize(VALUES).present == set()
 
 
 @given(st.lists(st.text("abA_1= 0", min_size=1, max_size=40).map(str.strip).filter(bool), max_size=30), st.booleans())

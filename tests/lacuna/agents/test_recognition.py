@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from eirkit.lacuna.agents.recognition import read_text, recognise, records_in
+from eirkit.lacuna.agents.recognition import read_text, recognize, records_in
 from eirkit.lacuna.conversation.reading import split_turns
 from eirkit.lacuna.memories.validity import EndedText
 
@@ -123,7 +123,7 @@ def test_a_value_beside_its_label_is_present_in_any_wording(wording, a, x, b, y,
     spell = str if wording.startswith(("{{", "[{{")) else spell
     text = written(wording, a, x, b, y, name, spell)
     expected = {a: (x,), b: (y,)} if "{b}" in wording else {a: (x,)}
-    found = recognise((text,), expected)
+    found = recognize((text,), expected)
     assert found.present == set(expected)
     assert not found.stated
 
@@ -133,7 +133,7 @@ def test_a_value_beside_its_label_is_present_in_any_wording(wording, a, x, b, y,
 @given(labels, values, labels, values, values)
 def test_another_value_beside_the_label_is_never_taken_for_the_right_one(wording, a, x, b, y, right):
     assume(a != b and right not in (x, y))
-    found = recognise((written(wording, a, x, b, y),), {a: (right,)})
+    found = recognize((written(wording, a, x, b, y),), {a: (right,)})
     assert a not in found.present
 
 
@@ -142,7 +142,7 @@ def test_another_value_beside_the_label_is_never_taken_for_the_right_one(wording
 @given(labels, st.integers(1000, 9999), labels, st.integers(1000, 9999))
 def test_what_cannot_be_told_is_uncertain(wording, a, x, b, y):
     assume(a != b and x != y)
-    found = recognise((written(wording, a, x, b, y),), {a: (x,)})
+    found = recognize((written(wording, a, x, b, y),), {a: (x,)})
     assert (found.present, found.uncertain) == (set(), {a})
 
 
@@ -151,7 +151,7 @@ def test_what_cannot_be_told_is_uncertain(wording, a, x, b, y):
 @given(labels, st.integers(1000, 99_999), labels, st.integers(1000, 99_999))
 def test_what_is_not_there_is_absent(wording, a, x, b, y):
     assume(a != b and x != y)
-    found = recognise((written(wording, a, x, b, y),), {a: (x,)})
+    found = recognize((written(wording, a, x, b, y),), {a: (x,)})
     assert (found.present, found.uncertain) == (set(), set())
 
 
@@ -161,14 +161,14 @@ def test_json_of_a_real_encoder_is_read(records, pretty):
     items = [{"label": f"A_{t}", "value": list(pair)} for t, pair in records.items()]
     for document in (plain, items):
         text = json.dumps(document, indent=2 if pretty else None)
-        assert recognise((text,), records).present == set(records)
+        assert recognize((text,), records).present == set(records)
 
 
 def test_of_several_texts_the_first_or_the_last_counts():
     texts = ("A_7 = 42", "A_7 is 43.")
     for best_first, right, other in ((True, 42, 43), (False, 43, 42)):
-        assert recognise(texts, {7: (right,)}, best_first=best_first).present == {7}
-        beside = recognise(texts, {7: (other,)}, best_first=best_first)
+        assert recognize(texts, {7: (right,)}, best_first=best_first).present == {7}
+        beside = recognize(texts, {7: (other,)}, best_first=best_first)
         assert (beside.present, beside.uncertain, dict(beside.stated)) == (set(), {7}, {7: (str(right),)})
 
 
@@ -176,7 +176,7 @@ def test_of_several_texts_the_first_or_the_last_counts():
 def test_a_text_that_has_ended_does_not_count_and_only_its_own_value_stays_uncertain(until):
     ended = EndedText("A_7 = 42. It was A_8 = 9\nand A_9 = 3", until)
     for best_first in (True, False):
-        found = recognise((ended, "A_7 = 43"), {7: (43,), 8: (9,), 9: (4,)}, best_first=best_first)
+        found = recognize((ended, "A_7 = 43"), {7: (43,), 8: (9,), 9: (4,)}, best_first=best_first)
         assert (found.present, found.uncertain, dict(found.stated)) == ({7}, {8}, {})
 
 
@@ -191,8 +191,8 @@ def test_a_day_that_is_in_no_calendar_is_unknown():
 
 
 def test_what_is_stated_instead_is_kept_as_it_was_written():
-    assert dict(recognise(("A_07 = 004",), {7: (42,)}).stated) == {7: ("004",)}
-    assert dict(recognise(("The answer of A_7 is 1,234.",), {7: (42,)}).stated) == {7: ("1234",)}
+    assert dict(recognize(("A_07 = 004",), {7: (42,)}).stated) == {7: ("004",)}
+    assert dict(recognize(("The answer of A_7 is 1,234.",), {7: (42,)}).stated) == {7: ("1234",)}
 
 
 @given(st.text(st.sampled_from("A_07 =:,.;{}[]|\n-+is"), max_size=80))
@@ -221,7 +221,7 @@ def test_long_texts_take_time_in_proportion_to_their_length():
     ],
 )
 def test_a_value_in_another_form_or_beside_another_number_is_uncertain_and_no_wrong_one_is_stated(text):
-    found = recognise((text,), {7: (1234,)}, best_first=True)
+    found = recognize((text,), {7: (1234,)}, best_first=True)
     assert (found.present, found.uncertain, found.stated) == (frozenset(), {7}, {})
 
 
@@ -230,23 +230,23 @@ def test_a_value_in_another_form_or_beside_another_number_is_uncertain_and_no_wr
     ["A_7 = \u0661\u0662\u0663\u0664", "A_\uff17 = \uff11\uff12\uff13\uff14", "A_7 = 12\u200b34", "A_7 = 1{,}234"],
 )
 def test_digits_of_other_scripts_are_values(text):
-    assert recognise((text,), {7: (1234,)}).present == {7}
+    assert recognize((text,), {7: (1234,)}).present == {7}
 
 
 def test_words_are_not_read():
     for text in ("A_7 is not 42", "A_7 is maybe 42", "A_7 is about 42"):
         assert records_in(text, {7: (42,)}) == {7}
-    assert recognise(("A_7 is forty-two", "A_7 = XLII"), {7: (42,)}) == recognise((), {7: (42,)})
+    assert recognize(("A_7 is forty-two", "A_7 = XLII"), {7: (42,)}) == recognize((), {7: (42,)})
 
 
 def test_a_record_of_several_values_is_present_if_all_are_there_in_order():
     for text in ("A_7 = 0042 0051", "A_7: [42, 51]", "A_7: 42 and 51 (step 9)", "A_7,42,51", "A_7 = (042,051)"):
         assert records_in(text, {7: (42, 51)}) == {7}
     for text in ("A_7 = 51 42", "A_7 = 42, 12, 51", "A_7 = 42\n51"):
-        found = recognise((text,), {7: (42, 51)})
+        found = recognize((text,), {7: (42, 51)})
         assert (found.present, found.uncertain, found.stated) == (set(), {7}, {})
-    assert recognise(("A_7 = 42 52",), {7: (42, 51)}).stated == {7: ("42", "52")}
+    assert recognize(("A_7 = 42 52",), {7: (42, 51)}).stated == {7: ("42", "52")}
 
 
 def test_a_wrong_value_is_stated_whatever_other_numbers_are_near():
-    assert recognise(("A_7 = 0012 (score 0.87, id 5)",), {7: (1234,)}).stated == {7: ("0012",)}
+    assert recognize(("A_7 = 0012 (score 0.87, id 5)",), {7: (1234,)}).stated == {7: ("0012",)}

@@ -208,7 +208,7 @@ def test_a_sweep_in_words_can_be_resumed_and_every_part_of_it_shown(tmp_path: Pa
         ({"preset": "huge"}, "no preset named 'huge'"),
         ({"preset": "small+people"}, "'people' is not NAME=NUMBER"),
         ({"condition": "lru"}, "no condition of conversations named 'lru'"),
-        ({"memory": "oracle"}, "made from labelled records"),
+        ({"memory": "oracle"}, "made from labeled records"),
         ({"panel": "strict", "memory": "bm25"}, "conversations have no panel"),
         ({"condition": "external"}, "needs a memory system"),
     ],

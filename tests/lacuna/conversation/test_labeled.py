@@ -1,4 +1,4 @@
-"""Memories on files of LongMemEval and MEME, written here in their layout: what of the labelled evidence came back."""
+"""Memories on files of LongMemEval and MEME, written here in their layout: what of the labeled evidence came back."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def meme() -> list[dict[str, Any]]:
 
 
 class Forgetful(Bm25):
-    """Forgets the session that is labelled when it observes the last one."""
+    """Forgets the session that is labeled when it observes the last one."""
 
     async def observe(self, messages: Any, session: str, at: str) -> None:
         await super().observe(messages, session, at)
@@ -169,7 +169,7 @@ def test_the_whole_conversation_shows_all_evidence(file):
         (Rewriting, "word_rewritten"),
     ],
 )
-def test_what_became_of_labelled_evidence_is_named(file, memory, fate):
+def test_what_became_of_labeled_evidence_is_named(file, memory, fate):
     record = run(file, "longmemeval", memory())
     assert [answer.outcome for answer in record.wrong] == ([] if fate is None else [fate])
     assert record.evidence.all_shown == (fate is None)
@@ -186,11 +186,11 @@ def test_a_turn_of_which_the_end_was_cut_is_cut_off(tmp_path):
 def test_where_the_answer_is_that_it_is_unknown_only_that_agrees(file):
     assert run(file, "longmemeval", Mute(), seed=2).abilities == {"abstention": AbilityCount(1, 1)}
     wrong = run(file, "longmemeval", Bm25(), seed=2)
-    assert [answer.outcome for answer in wrong.wrong] == ["word_unlabelled"]
-    assert wrong.evidence.labelled == 0
+    assert [answer.outcome for answer in wrong.wrong] == ["word_unlabeled"]
+    assert wrong.evidence.labeled == 0
 
 
-def test_sessions_are_evidence_where_no_turn_is_labelled(tmp_path):
+def test_sessions_are_evidence_where_no_turn_is_labeled(tmp_path):
     entry = longmemeval(1)[0]
     del entry["haystack_sessions"][1][0]["has_answer"]
     path = tmp_path / "sessions.json"
@@ -209,7 +209,7 @@ def test_values_of_meme_are_found_in_any_words_and_old_ones_are_named(tmp_path):
     path.write_text(json.dumps(meme()))
     whole = run(path, "meme", None)
     assert whole.evidence == EvidenceCounts(3, 3, 0)
-    assert [(answer.t, answer.outcome) for answer in whole.wrong] == [(3, "word_unmatched"), (4, "word_unlabelled")]
+    assert [(answer.t, answer.outcome) for answer in whole.wrong] == [(3, "word_unmatched"), (4, "word_unlabeled")]
     old = run(path, "meme", Old())
     assert [(answer.t, answer.outcome) for answer in old.wrong][:2] == [(2, "word_stale"), (3, "word_not_returned")]
     assert old.evidence == EvidenceCounts(3, 1, 1)
@@ -234,15 +234,15 @@ def eirkit(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().out
 
 
-def test_the_commands_run_report_and_show_labelled_conversations(file, tmp_path, capsys):
+def test_the_commands_run_report_and_show_labeled_conversations(file, tmp_path, capsys):
     out = str(tmp_path / "runs")
     grid = ["--workload", "longmemeval", "--preset", str(file), "--memory", "text,bm25", "--model", "scripted/quoter"]
     shown = eirkit(capsys, "lacuna", "run", *grid, "--seeds", "0:3", "--no-control", "--out", out)
-    assert shown.startswith("All labelled evidence shown: 100%")
-    assert "Replies that contain the labelled answer" in shown
+    assert shown.startswith("All labeled evidence shown: 100%")
+    assert "Replies that contain the labeled answer" in shown
     page = tmp_path / "page.html"
     eirkit(capsys, "report", out, "--out", str(page))
-    assert "Labelled evidence in what was shown" in page.read_text("utf-8")
+    assert "Labeled evidence in what was shown" in page.read_text("utf-8")
     assert "3 questions over 3 conversations" in page.read_text("utf-8")
     assert "world" not in shown, "these are no generated worlds"
     assert eirkit(capsys, "show", out)

@@ -117,7 +117,7 @@ def test_meme(tmp_path):
     early, home, both = episode.questions
     assert (early.answer, early.after, early.sessions, early.turns) == ("Milvek", 2, (0,), None)
     assert (home.answer, home.after, home.sessions, home.kind) == ("Kornaf", 3, (2,), "ER")
-    assert both.sessions == (0, 2)  # not labelled by entity: every session with evidence
+    assert both.sessions == (0, 2)  # not labeled by entity: every session with evidence
 
 
 @pytest.mark.parametrize("content", [{}, [{}], [3], [{"haystack_sessions": []}], "x", [{**MEME[0], "sessions": 3}]])
@@ -128,7 +128,7 @@ def test_another_file_is_refused(tmp_path, content):
 
 
 def test_evidence_of_a_world_is_where_the_answer_was_said():
-    """A value that is the answer stands in a labelled turn, and questions about what was never said have none."""
+    """A value that is the answer stands in a labeled turn, and questions about what was never said have none."""
     language, checked = load_language(), 0
     for world in generate_worlds(PRESETS["standard"], range(4)):
         dialogue = label_world(world, language)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eirkit.lacuna.agents.conditions import KeyValueStore, ManagedOptions, Scratch
-from eirkit.lacuna.findings.behaviour import continuations, measure_behaviour, mentioned, retrievals_of, valley
+from eirkit.lacuna.findings.behavior import continuations, measure_behavior, mentioned, retrievals_of, valley
 from eirkit.lacuna.findings.causes import judge
 from eirkit.lacuna.tasks.generation import graph_of, prepare
 from eirkit.records.events import ActionTaken, Decision
@@ -29,7 +29,7 @@ def did(*texts, t=0):
 
 
 def counted(*texts, t=0):
-    return measure_behaviour(GRAPH, did(*texts, t=t), ())
+    return measure_behavior(GRAPH, did(*texts, t=t), ())
 
 
 def test_retrievals_are_reads_recomputations_and_labels_searched_for():
@@ -50,7 +50,7 @@ def test_just_in_time_redundant_and_prefetch_by_hand():
 def test_a_prefetch_counts_within_four_steps_and_not_beyond():
     graph = ((), (), (), (), (), (1,), ())
     for step, hits in ((1, 0), (2, 1), (5, 1), (6, 0)):
-        found = measure_behaviour(graph, did("READ 1", t=step), ())
+        found = measure_behavior(graph, did("READ 1", t=step), ())
         assert found.prefetched == hits, step
 
 
@@ -87,7 +87,7 @@ def test_write_through_counts_correct_answers_stored_before_the_next_step():
         replies += ["NEXT", f"ANSWER {step.t} {answer % task.spec.q}", *([keep] if keep else [])]
     trace = managed(task, Scripted([*replies, "DONE"]), 4, condition=KeyValueStore(4))
     verdicts = judge(task, prepare(task.spec), trace.decisions)
-    found = measure_behaviour(graph_of(task), trace.actions, trace.decisions, verdicts)
+    found = measure_behavior(graph_of(task), trace.actions, trace.decisions, verdicts)
     assert (found.correct, found.written, found.write_through_rate) == (3, 1, 1 / 3)
 
 
@@ -96,7 +96,7 @@ def test_a_note_with_the_answer_is_written_through_and_one_without_is_not():
     one, two = (step.answer[0] for step in task.steps)
     replies = ["NEXT", f"ANSWER 1 {one}", f"NOTE A_1 = {one:04d}", "NEXT", f"ANSWER 2 {two}", "NOTE all well", "DONE"]
     trace = managed(task, Scripted(replies), 4, condition=Scratch(task.spec, 1, 4))
-    found = measure_behaviour(
+    found = measure_behavior(
         graph_of(task), trace.actions, trace.decisions, judge(task, prepare(task.spec), trace.decisions)
     )
     assert (found.correct, found.written) == (2, 1)
@@ -106,7 +106,7 @@ def test_a_note_with_the_answer_is_written_through_and_one_without_is_not():
 def test_the_traits_of_reference_agents_show(name, just_in_time, is_redundant):
     task = task_of("stepwise-sum", n=24, m=8)
     trace = managed(task, agent(name), 4, ManagedOptions(reads=None, actions=400))
-    found = measure_behaviour(graph_of(task), trace.actions, trace.decisions)
+    found = measure_behavior(graph_of(task), trace.actions, trace.decisions)
     assert found.just_in_time_rate == just_in_time
     assert (found.redundant > 0) == is_redundant
     assert found.retrievals == sum(decision.reads for decision in trace.decisions) > 0
@@ -130,7 +130,7 @@ def kinds(trace):
     return continuations(trace.decisions, trace.exchanges, trace.actions)
 
 
-def test_the_three_behaviours_of_reference_agents():
+def test_the_three_behaviors_of_reference_agents():
     task = task_of("stepwise-sum", n=24, m=8)
     assert set(kinds(controlled(task, agent("calculator"), 4)).values()) == {"silent"}
     assert set(kinds(controlled(task, agent("acknowledger"), 4)).values()) == {"acknowledged"}
@@ -152,7 +152,7 @@ def test_a_recovery_that_begins_and_does_not_end_is_stopped():
 def test_valleys_by_hand():
     found = valley({2: 0.2, 4: 0.1, 8: 0.6, 16: 0.95}, {2: 0.1, 4: 0.5, 8: 0.7, 16: 1.0})
     assert (found.depth, found.h) == (pytest.approx(-0.4), 4)
-    # 0.1 at h = 4 lies below both neighbours, by 0.1 below the worse of them.
+    # 0.1 at h = 4 lies below both neighbors, by 0.1 below the worse of them.
     assert (found.dip, found.dip_h) == (pytest.approx(-0.1), 4)
     rising = valley({2: 0.2, 4: 0.4, 8: 0.6}, {2: 0.1, 4: 0.1})
     assert (rising.depth, rising.dip, rising.dip_h) == (pytest.approx(0.1), 0.0, None)

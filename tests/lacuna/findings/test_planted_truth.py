@@ -1,4 +1,4 @@
-"""Agents, memories and models whose behaviour is known: what eirkit says of them must be what was planted.
+"""Agents, memories and models whose behavior is known: what eirkit says of them must be what was planted.
 
 Each class of cases gave a false sentence in an earlier version: values in other words were declared lost, steps without
 an answer were booked as lost information, changed values as another label's.
@@ -129,8 +129,8 @@ def test_slips_are_slips_whatever_the_notes_look_like(note):
     assert set(causes_of(found)) <= {"computation", "cascade"}
 
 
-class Summariser(NoteTaker):
-    """Summarises in Markdown when its context is full."""
+class Summarizer(NoteTaker):
+    """Summarizes in Markdown when its context is full."""
 
     async def reply(self, request: Request) -> Reply:
         if request.visible.summary_characters is not None:
@@ -144,7 +144,7 @@ class Summariser(NoteTaker):
 
 def test_a_summary_in_markdown_holds_what_it_says():
     session = ManagedSession(public(TASK), Compaction(TASK.spec, 128), ManagedOptions())
-    _, verdicts, found = play(session, Summariser("", slips=(15,)))
+    _, verdicts, found = play(session, Summarizer("", slips=(15,)))
     assert {verdict.t for verdict in verdicts if verdict.cause == "computation"} == {15}
     assert (found.miss_rate, found.errors["state_supply"]) == (0.0, 0)
 

@@ -16,7 +16,7 @@ from eirkit.lacuna.findings.fates import Lookups, recorded_consultations
 from eirkit.lacuna.findings.why import NeededInput, WhyCard
 from eirkit.records.events import ActionTaken, MemoryExchange, ModelExchange
 from eirkit.report.viewer.lacuna_run import LacunaRun
-from eirkit.testing.selftest.behaviour import FATES_COMPARED, observe
+from eirkit.testing.selftest.behavior import FATES_COMPARED, observe
 from eirkit.testing.selftest.memories import PlantedMemory
 from eirkit.testing.selftest.planted import read_values
 from tests.report.folders import command
@@ -38,11 +38,11 @@ def sweep(folder: Path, *words: object) -> list[LacunaRun]:
 
 # --- against a server that knows what it was sent, and a memory whose fault is known ----------------------------------
 
-# A behaviour, and what its cards must say somewhere: a fate, and the heading and text of a line.
+# A behavior, and what its cards must say somewhere: a fate, and the heading and text of a line.
 PLANTED = {
     "memory-dropping": ("not_stored", "in the store", "no"),
     "memory-forgetful-search": ("not_found", "in the store", "yes"),
-    "memory-neighbour": ("not_found", "returned", "no; "),
+    "memory-neighbor": ("not_found", "returned", "no; "),
     "memory-mislabels": ("swapped_value", "returned", "with another value"),
     "memory-truncating": ("cut_value", "returned", "with another value"),
     "memory-worst-first": ("other_value", "returned", "at rank 1 of "),
@@ -54,8 +54,8 @@ PLANTED = {
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_every_statement_of_a_card_agrees_with_the_server_and_the_planted_store(tmp_path, name):
-    (_, behaviour) = choose([name])[0]
-    observed = observe(replace(behaviour, seeds="0:2"), tmp_path, command_line)
+    (_, behavior) = choose([name])[0]
+    observed = observe(replace(behavior, seeds="0:2"), tmp_path, command_line)
     fate, heading, text = PLANTED[name]
     seen = 0
     for record, _, truth in observed.pairs():

@@ -111,11 +111,11 @@ def test_what_has_ended_is_no_value_and_no_other_value():
 def test_a_record_behind_the_cut_has_not_come_back():
     hidden = "x" * LONGEST_PASSAGE + " A_1 = 5"
     made = search(filled(Answering(hidden), A_1="A_1 = 5"))
-    assert (made.lacking, made.held, made.mislabelled) == ((1,), (1,), ())
+    assert (made.lacking, made.held, made.mislabeled) == ((1,), (1,), ())
 
 
 @pytest.mark.parametrize(
-    ("found", "stored", "lacking", "held", "mislabelled"),
+    ("found", "stored", "lacking", "held", "mislabeled"),
     [
         ((), {}, (1,), (), ()),  # never stored
         ((), {"A_1": "A_1 = 5"}, (1,), (1,), ()),  # stored and not found
@@ -129,9 +129,9 @@ def test_a_record_behind_the_cut_has_not_come_back():
         ((), {"A_1": "5"}, (1,), (1,), ()),  # under its label the value alone is enough
     ],
 )
-def test_the_store_is_asked_by_key_for_what_did_not_come_back(found, stored, lacking, held, mislabelled):
+def test_the_store_is_asked_by_key_for_what_did_not_come_back(found, stored, lacking, held, mislabeled):
     made = search(filled(Answering(*found), **stored))
-    assert (made.lacking, made.held, made.mislabelled) == (lacking, held, mislabelled)
+    assert (made.lacking, made.held, made.mislabeled) == (lacking, held, mislabeled)
 
 
 def test_what_nobody_answered_is_not_lacking():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eirkit.errors import EirkitError
 from eirkit.lacuna.memories import embeddings as minilm
-from eirkit.lacuna.memories.embeddings import DIMENSIONS, embed_ngrams, find_embedding, normalise
+from eirkit.lacuna.memories.embeddings import DIMENSIONS, embed_ngrams, find_embedding, normalize
 
 UNIT = 1e-5  # a sum of squares of up to a thousand 32-bit floats
 
@@ -63,7 +63,7 @@ def test_spelling_counts_and_case_does_not():
 
 
 def test_a_row_of_zeros_stays_one():
-    assert (normalise(np.zeros((2, 3), np.float32)) == 0).all()
+    assert (normalize(np.zeros((2, 3), np.float32)) == 0).all()
 
 
 def test_embeddings_are_found_by_name_or_place():

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from eirkit.lacuna.findings.summary import summarise
+from eirkit.lacuna.findings.summary import summarize
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.budget import SpendingLimits
 from eirkit.lacuna.runs.capability import GATE, Control, assess, assess_gate, wants_control
@@ -88,7 +88,7 @@ def test_what_costs_nothing_is_controlled_unless_told_otherwise(tmp_path):
     assert all(row.claims for row in later.rows), "it may be had later"
     assert manifest(tmp_path).control is True
     with SweepDatabase(tmp_path) as database:
-        assert summarise(database) == later, "from the files alone"
+        assert summarize(database) == later, "from the files alone"
 
 
 def test_a_killed_control_goes_on_and_leaves_the_same_runs(tmp_path):

@@ -182,7 +182,7 @@ def test_whatever_changes_a_record_changes_the_hash(change):
     "same",
     [
         {"name": "other"},
-        {"n": 64, "m": 16, "actions": 200},  # the defaults, spelt out
+        {"n": 64, "m": 16, "actions": 200},  # the defaults, spelled out
         {"seeds": [0, 1, 2, 3]},
         {"model_options": {"connections": 1, "retries": 0, "timeout_seconds": 5.0}},
     ],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.lacuna.findings.summary import read_summary, summarise
+from eirkit.lacuna.findings.summary import read_summary, summarize
 from eirkit.lacuna.runs.suite import Suite, read_suite
 from eirkit.lacuna.runs.sweep import start_sweep
 from eirkit.lacuna.tasks.generation import generate, graph_of
@@ -111,7 +111,7 @@ def test_the_summary_on_disk_is_the_one_that_was_returned(swept):
     folder, _, summary = swept
     assert read_summary(folder) == summary
     with SweepDatabase(folder) as database:
-        assert summarise(database) == summary
+        assert summarize(database) == summary
 
 
 def test_half_a_sweep_has_half_its_rows_filled(swept, tmp_path):
@@ -186,7 +186,7 @@ def suite_run(suite: Suite, seed: int) -> str:
     return next(suite.plan())[0].run_id(seed)
 
 
-def test_behaviour_of_managed_runs_is_summed(tmp_path):
+def test_behavior_of_managed_runs_is_summed(tmp_path):
     suite = read_suite(
         {
             "workload": "stepwise-sum", "model": ["reference/thrasher", "reference/recoverer"], "condition": "lru",

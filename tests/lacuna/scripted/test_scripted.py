@@ -80,7 +80,7 @@ def test_a_graph_gets_its_entities():
 
 @pytest.mark.parametrize("last", [schema("mood"), schema(), SCHEMA_WORDS + "[]", JSON_WORDS])
 def test_a_question_it_does_not_know_is_refused_with_a_remedy(last):
-    with pytest.raises(ModelError, match=r"does not recognise this request .* --set NAME.model=") as caught:
+    with pytest.raises(ModelError, match=r"does not recognize this request .* --set NAME.model=") as caught:
         respond(last, "How do you feel?")
     assert caught.value.kind == "rejected"
 

@@ -65,7 +65,7 @@ def test_every_set_of_references_is_equally_likely(fan_in: int) -> None:
     assert chi_square(counts, dict.fromkeys(sets, 1 / len(sets))) < chi_square_bound(len(sets))
 
 
-def test_references_of_neighbouring_steps_are_independent() -> None:
+def test_references_of_neighboring_steps_are_independent() -> None:
     drawn = 63 - draw_references(range(40_000), 64, 4, 1)[:, 62:, 0] + np.array([0, 1])
     pairs = list(np.ndindex(4, 4))
     counts = Counter(map(tuple, (drawn - 1).tolist()))
@@ -109,7 +109,7 @@ def test_shuffled_zipf_queries_follow_the_law_in_every_task_under_an_order_of_it
     assert len(orders) > 1
 
 
-def test_over_many_tasks_shuffled_popularity_favours_no_label() -> None:
+def test_over_many_tasks_shuffled_popularity_favors_no_label() -> None:
     first = queries("zipf-shuffled", range(40_000), 17, 16)[:, 0]
     assert chi_square(Counter(first.tolist()), dict.fromkeys(range(1, 17), 1 / 16)) < chi_square_bound(16)
 

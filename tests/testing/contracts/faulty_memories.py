@@ -158,7 +158,7 @@ class LyingRead(Sound):
         self.claimed.pop(label, None)
 
 
-class NeighboursValue(Sound):
+class NeighborsValue(Sound):
     """States a label with the value that was written before it."""
 
     def search(self, query: str, limit: int) -> list[str]:
@@ -263,7 +263,7 @@ BROKEN = {
     OtherUsers: r"another user's value: read\('A_1'\) returned 'A_01 = 2001'",
     PrefixMatches: r"prefix match: read\('A_4'\) returned 'A_41 = 1533'; nothing was written under A_4",
     LyingRead: r"read and search disagree on \d+ of \d+ records: read\(.A_\d+.\) returns it",
-    NeighboursValue: r"wrong value: search\('A_01'\) returned 'A_01 = 900000001'; 'A_01 = 1013' was written",
+    NeighborsValue: r"wrong value: search\('A_01'\) returned 'A_01 = 900000001'; 'A_01 = 1013' was written",
     ChangedDigit: r"wrong value: search\('A_01'\) returned 'A_01 = 1010'; 'A_01 = 1013' was written",
     Duplicates: r"duplicate after a retry: search\('A_01 = 4001'\) returned it 2 times",
     ForgetsDeletes: r"delete forgotten: search\('A_01 = 1007'\) still returned it after forget and another write",

@@ -323,7 +323,7 @@ class Rephrases(Sound):
         return ["The value of {} is {}.".format(*text.split(" = ", 1)) for text in super().search(query, limit)]
 
 
-class Summarises(Sound):
+class Summarizes(Sound):
     """Returns with the records a summary that has them, too."""
 
     def search(self, query: str, limit: int) -> list[str]:
@@ -354,7 +354,7 @@ UNUSUAL = {
     "ended": Temporal,
     "disk": Disk,
     "rephrased": Rephrases,
-    "summary": Summarises,
+    "summary": Summarizes,
     "more": ReturnsMore,
     "ids and scores": Numbers,
     "sentences": returning(lambda text: f"I remember that {text}."),

@@ -63,7 +63,7 @@ def test_no_bytes_and_no_json_make_it_raise(name, content, tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_bytes(content)
     subject = _Subject(formats.get(name), (path,), None, ())
-    assert subject.recognises(path) in range(4)
+    assert subject.recognizes(path) in range(4)
     subject.read(path)
 
 
@@ -84,7 +84,7 @@ def test_a_users_own_format_conforms(log, samples_of):
 class Greedy:
     """Takes every JSON object for its own."""
 
-    def recognises(self, document):
+    def recognizes(self, document):
         return document.head.startswith(b"{")
 
     def read(self, document):
@@ -103,7 +103,7 @@ class Fragile(formats.get(f"{EXAMPLE}:StepLog")):
 class Loose:
     """Yields what is no recording."""
 
-    def recognises(self, document):
+    def recognizes(self, document):
         return document.head.startswith(b'{"step_log"')
 
     def read(self, document):
@@ -113,7 +113,7 @@ class Loose:
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (Greedy, "is recognised and is of another format"),
+        (Greedy, "is recognized and is of another format"),
         (Greedy, "Whole logs are read, with nothing skipped: monday.json: will not read cat a.py"),
         (Greedy, r"TypeError: .* \(raised by read\)"),
         (Fragile, r"monday.json cut after 0 of \d+ bytes: .*JSONDecodeError"),

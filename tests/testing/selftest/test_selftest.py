@@ -16,7 +16,7 @@ from eirkit.cli.selftest import FAMILIES, choose
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES
 from eirkit.records.events import ModelExchange, Verdicts, WrongStep
 from eirkit.records.runs import OUTCOMES
-from eirkit.testing.selftest.behaviour import CLAIMS, FATES_COMPARED, disagreements, observe, plain_text
+from eirkit.testing.selftest.behavior import CLAIMS, FATES_COMPARED, disagreements, observe, plain_text
 from eirkit.testing.selftest.memories import fates
 from eirkit.testing.selftest.planted import PlantedAgent, Traits, read_turn, read_values
 from eirkit.testing.selftest.server import LoopbackServer, Said
@@ -26,7 +26,7 @@ NOTHING_CLAIMED = frozenset({"undetermined", "unclear"})  # causes and fates tha
 
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory):
-    """What was said about two behaviours: a model that leaves out what it misses, and a memory without faults."""
+    """What was said about two behaviors: a model that leaves out what it misses, and a memory without faults."""
     return {
         name: observe(choose([name])[0][1], tmp_path_factory.mktemp(name), command_line)
         for name in ("leaves-out", "memory-plain")
@@ -58,9 +58,9 @@ def test_a_truth_is_no_disagreement(observed):
 @pytest.mark.parametrize("cause", sorted(CLAIMS))
 def test_a_false_cause_is_found(observed, cause):
     """Every wrong step of this model lacks an input or follows from one that did; no other cause is true of all."""
-    found, behaviour = observed["leaves-out"], choose(["leaves-out"])[0][1]
+    found, behavior = observed["leaves-out"], choose(["leaves-out"])[0][1]
     events = tuple(tuple(_recast(event, cause) for event in run) for run in found.events)
-    assert list(disagreements(behaviour, replace(found, events=events)))
+    assert list(disagreements(behavior, replace(found, events=events)))
 
 
 def _recast(event, cause):
@@ -70,27 +70,27 @@ def _recast(event, cause):
 
 
 def test_a_hidden_error_and_an_invented_one_are_found(observed):
-    found, behaviour = observed["leaves-out"], choose(["leaves-out"])[0][1]
+    found, behavior = observed["leaves-out"], choose(["leaves-out"])[0][1]
     for wrong in ((), tuple(WrongStep(t, "state_supply", "missing") for t in range(1, 25))):
         events = tuple(
             tuple(structs.replace(event, wrong=wrong) if isinstance(event, Verdicts) else event for event in run)
             for run in found.events
         )
-        assert any("the answer was" in one for one in disagreements(behaviour, replace(found, events=events)))
+        assert any("the answer was" in one for one in disagreements(behavior, replace(found, events=events)))
 
 
 @pytest.mark.parametrize("change", [{"accuracy": 0.5}, {"miss_rate": 0.99}, {"miss_rate": 0.01}])
 def test_a_false_figure_of_the_summary_is_found(observed, change):
-    found, behaviour = observed["leaves-out"], choose(["leaves-out"])[0][1]
+    found, behavior = observed["leaves-out"], choose(["leaves-out"])[0][1]
     summary = structs.replace(found.summary, rows=(structs.replace(found.row, **change),))
-    assert len(list(disagreements(behaviour, replace(found, summary=summary)))) == 1
+    assert len(list(disagreements(behavior, replace(found, summary=summary)))) == 1
 
 
 @pytest.mark.parametrize("place", ["text", "page"])
 def test_a_false_share_in_words_is_found(observed, place):
-    found, behaviour = observed["leaves-out"], choose(["leaves-out"])[0][1]
+    found, behavior = observed["leaves-out"], choose(["leaves-out"])[0][1]
     told = {place: getattr(found, place) + " own error 40%"}
-    assert len(list(disagreements(behaviour, replace(found, **told)))) == 1
+    assert len(list(disagreements(behavior, replace(found, **told)))) == 1
 
 
 def test_a_false_fate_is_found(observed):
@@ -103,7 +103,7 @@ def test_a_false_fate_is_found(observed):
 
 
 def test_a_prompt_that_the_server_never_saw_is_found(observed):
-    found, behaviour = observed["leaves-out"], choose(["leaves-out"])[0][1]
+    found, behavior = observed["leaves-out"], choose(["leaves-out"])[0][1]
     events = tuple(
         tuple(
             structs.replace(event, prompt=f"{event.prompt}A_1 = 0001") if isinstance(event, ModelExchange) else event
@@ -111,7 +111,7 @@ def test_a_prompt_that_the_server_never_saw_is_found(observed):
         )
         for run in found.events
     )
-    assert any("never sent" in one for one in disagreements(behaviour, replace(found, events=events)))
+    assert any("never sent" in one for one in disagreements(behavior, replace(found, events=events)))
 
 
 def test_every_cause_and_fate_is_compared_or_claims_nothing():
@@ -158,23 +158,23 @@ def test_names_are_unique_and_the_page_of_a_report_is_read_without_markup():
 
 def test_the_command_lists_and_chooses(capsys):
     assert command_line(["selftest", "--list", "--json"]) == 0
-    assert {one["name"] for one in json.loads(capsys.readouterr().out)["behaviours"]} == {b.name for _, b in choose()}
+    assert {one["name"] for one in json.loads(capsys.readouterr().out)["behaviors"]} == {b.name for _, b in choose()}
     assert command_line(["selftest", "--only", "perfekt"]) == 2
     assert "perfect" in capsys.readouterr().err
 
 
-def test_the_command_tells_the_truth_about_two_behaviours(capsys):
+def test_the_command_tells_the_truth_about_two_behaviors(capsys):
     assert command_line(["selftest", "--only", "perfect,memory-plain"]) == 0
     shown = capsys.readouterr().out
-    assert "2 of 2 behaviours" in shown
+    assert "2 of 2 behaviors" in shown
     assert max(map(len, shown.splitlines())) <= 80
     assert command_line(["selftest", "--only", "perfect", "--json"]) == 0
-    (one,) = json.loads(capsys.readouterr().out)["behaviours"]
+    (one,) = json.loads(capsys.readouterr().out)["behaviors"]
     assert (one["steps"], one["disagreements"]) == (72, [])
 
 
 @pytest.mark.slow
-def test_eirkit_says_what_is_true_about_every_behaviour(capsys):
+def test_eirkit_says_what_is_true_about_every_behavior(capsys):
     assert command_line(["selftest"]) == 0, capsys.readouterr().out
 
 

@@ -23,10 +23,10 @@ def only_run(name: str, path: Path) -> Recording:
     return run
 
 
-def who_recognises(path: Path) -> list[str]:
+def who_recognizes(path: Path) -> list[str]:
     """Return the names of the formats that are surest that a file is theirs."""
     document = open_document(path)
-    sure = {name: formats.get(name)().recognises(document) for name in formats.names()}
+    sure = {name: formats.get(name)().recognizes(document) for name in formats.names()}
     return [name for name, certainty in sure.items() if certainty == max(sure.values()) > 0]
 
 

@@ -13,7 +13,7 @@ from eirkit.vestige.audits.instructions import instruction_fates
 from eirkit.vestige.corpus.reader import read_corpus
 from eirkit.vestige.sources.documents import Skipped
 from eirkit.vestige.trajectory import LoggedUsage, Recording
-from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
+from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognizes
 from tests.vestige.recorded import recorded
 
 FORMAT = "atif"
@@ -43,7 +43,7 @@ def trajectory(*steps: Step, version: str = "1.5", **fields: Any) -> dict[str, A
 def test_every_version_is_read(tmp_path: Path, version: str) -> None:
     told = trajectory(said("user", "Go"), agent("Done."), version=version, something_new={"a": 1})
     path = as_json(tmp_path / "t.json", told)
-    assert who_recognises(path) == [FORMAT]
+    assert who_recognizes(path) == [FORMAT]
     run = only_run(FORMAT, path)
     assert (run.run_id, run.model, run.prompt, len(run.turns)) == ("s1", "m", "Go", 1)
 
@@ -88,9 +88,11 @@ def test_typed_commands_with_one_screen_are_one_call(tmp_path: Path) -> None:
     assert (only.tool, only.arguments["command"], only.output) == ("bash", "cd x\ncat a", "one")
 
 
-def test_commands_spelt_in_the_reply_are_calls(tmp_path: Path) -> None:
-    spelt = json.dumps({"analysis": "", "plan": "", "commands": [{"keystrokes": "ls\n", "duration": 0.1}]})
-    (turn,) = only_run(FORMAT, as_json(tmp_path / "t.json", trajectory(agent(spelt, results=[{"content": "a"}])))).turns
+def test_commands_spelled_in_the_reply_are_calls(tmp_path: Path) -> None:
+    spelled = json.dumps({"analysis": "", "plan": "", "commands": [{"keystrokes": "ls\n", "duration": 0.1}]})
+    (turn,) = only_run(
+        FORMAT, as_json(tmp_path / "t.json", trajectory(agent(spelled, results=[{"content": "a"}])))
+    ).turns
     assert [(each.tool, each.arguments["command"], each.output) for each in turn.calls] == [("bash", "ls", "a")]
 
 
@@ -206,7 +208,7 @@ def test_recorded_trajectories_agree_with_a_separate_count() -> None:
         assert len(run.turns) == len(own), path.name
         prompt = sum(step["metrics"]["prompt_tokens"] for step in own)
         assert sum(turn.usage.input_tokens for turn in run.turns if turn.usage) == prompt, path.name
-        typed = sum(len(step.get("tool_calls") or spelt_calls(step["message"])) for step in own)
+        typed = sum(len(step.get("tool_calls") or spelled_calls(step["message"])) for step in own)
         assert sum(len(turn.calls) for turn in run.turns) == typed, path.name
 
 
@@ -216,11 +218,11 @@ def parts_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(each.read_text()) for each in paths]
 
 
-def spelt_calls(message: str) -> list[Any]:
+def spelled_calls(message: str) -> list[Any]:
     return list(json.loads(message)["commands"]) if message.startswith("{") else []
 
 
-def test_a_summarised_run_and_its_helpers_use_what_the_file_totals() -> None:
+def test_a_summarized_run_and_its_helpers_use_what_the_file_totals() -> None:
     folder, stem = recorded("atif"), "hello-world-context-summarization.trajectory"
     helpers = [folder / f"{stem}.summarization-1-{kind}.json" for kind in ("summary", "questions", "answers")]
     runs = [only_run(FORMAT, path) for path in (folder / f"{stem}.json", *helpers)]

@@ -14,7 +14,7 @@ from eirkit.vestige.corpus.analysis import AnalysisOptions, measure
 from eirkit.vestige.corpus.reader import read_corpus
 from eirkit.vestige.sources.documents import Skipped
 from eirkit.vestige.trajectory import LoggedUsage, Recording
-from tests.vestige.formats.logs import as_lines, only_run, read_with, who_recognises
+from tests.vestige.formats.logs import as_lines, only_run, read_with, who_recognizes
 from tests.vestige.recorded import recorded
 
 Entry = dict[str, Any]
@@ -405,7 +405,7 @@ def test_a_session_without_replies_says_so(tmp_path: Path) -> None:
     (nothing,) = read_with(FORMAT, path)
     assert isinstance(nothing, Skipped)
     assert "no reply" in nothing.reason
-    assert who_recognises(path) == [FORMAT]
+    assert who_recognizes(path) == [FORMAT]
 
 
 def test_parents_in_a_circle_end(tmp_path: Path) -> None:
@@ -427,9 +427,9 @@ def test_long_sessions(tmp_path: Path, count: int) -> None:
     assert all(turn.calls[0].output == "x" for turn in run.turns)
 
 
-def test_a_first_line_longer_than_the_beginning_is_recognised(tmp_path: Path) -> None:
+def test_a_first_line_longer_than_the_beginning_is_recognized(tmp_path: Path) -> None:
     path = as_lines(tmp_path / "s1.jsonl", [user("u1", None, "x" * 100_000), reply("a1", "u1", "m1", text("Done."))])
-    assert who_recognises(path) == [FORMAT]
+    assert who_recognizes(path) == [FORMAT]
 
 
 def test_recorded_sessions_agree_with_a_separate_count() -> None:
@@ -441,7 +441,7 @@ def test_recorded_sessions_agree_with_a_separate_count() -> None:
         assert len(run.turns) == replies, path.name
         assert sum(len(turn.calls) for turn in run.turns) == blocks, path.name
         assert all(call.output for turn in run.turns for call in turn.calls), path.name
-        assert who_recognises(path) == [FORMAT], path.name
+        assert who_recognizes(path) == [FORMAT], path.name
     assert len(paths) == 12
 
 

@@ -12,7 +12,7 @@ from eirkit.vestige.actions.touches import coverage_of, interpret
 from eirkit.vestige.sources.documents import Skipped
 from eirkit.vestige.trajectory import KeptContext, LoggedUsage, Recording
 from eirkit_coding.sessions.codex import CodexOutput, as_call, as_output
-from tests.vestige.formats.logs import as_lines, only_run, read_with, who_recognises
+from tests.vestige.formats.logs import as_lines, only_run, read_with, who_recognizes
 
 FORMAT = "codex"
 Line = dict[str, Any]
@@ -73,7 +73,7 @@ def test_a_rollout_is_one_run(tmp_path: Path) -> None:
         said("assistant", "Done."),
     ]
     path = as_lines(tmp_path / "rollout-2026-01-01T00-00-00-t1.jsonl", lines)
-    assert who_recognises(path) == [FORMAT]
+    assert who_recognizes(path) == [FORMAT]
     run = only_run(FORMAT, path)
     first, second, third = run.turns
     assert (run.run_id, run.model, run.root) == ("t1", "gpt-x", "/repo")
@@ -180,7 +180,7 @@ def test_the_older_kind_without_envelopes(tmp_path: Path) -> None:
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]},
     ]
     path = as_lines(tmp_path / "rollout.jsonl", lines)
-    assert who_recognises(path) == [FORMAT]
+    assert who_recognizes(path) == [FORMAT]
     run = only_run(FORMAT, path)
     assert (run.run_id, run.prompt) == ("t0", "Go")
     assert [(len(turn.calls), turn.text) for turn in run.turns] == [(1, ""), (0, "Done.")]

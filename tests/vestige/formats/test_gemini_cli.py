@@ -11,7 +11,7 @@ from eirkit.vestige.demand.live_states import measure_touches
 from eirkit.vestige.formats.gemini_parts import ShellResult, shell_result
 from eirkit.vestige.sources.documents import Skipped
 from eirkit.vestige.trajectory import LoggedUsage
-from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
+from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognizes
 from tests.vestige.formats.samples import write_sample
 from tests.vestige.recorded import recorded
 
@@ -42,7 +42,7 @@ SESSION = {
 
 def test_a_session_is_a_run(tmp_path: Path) -> None:
     path = as_json(tmp_path / "session.json", SESSION)
-    assert who_recognises(path) == [FORMAT]
+    assert who_recognizes(path) == [FORMAT]
     run = only_run(FORMAT, path)
     (call,) = run.turns[0].calls
     assert (run.run_id, run.model, run.prompt, len(run.turns)) == ("s1", "g", "Go", 2)

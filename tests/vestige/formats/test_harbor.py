@@ -10,7 +10,7 @@ import pytest
 from eirkit.vestige.corpus.reader import read_corpus
 from eirkit.vestige.sources.documents import Skipped
 from eirkit.vestige.trajectory import LoggedUsage, Recording
-from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
+from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognizes
 
 FORMAT = "harbor"
 ATIF: dict[str, Any] = {
@@ -56,7 +56,7 @@ def test_a_trial_in_atif(tmp_path: Path) -> None:
     path = trial(tmp_path / "hello__a1", **rewarded(0.5), **ended)
     as_json(tmp_path / "hello__a1" / "agent" / "trajectory.json", ATIF)
     as_json(tmp_path / "hello__a1" / "agent" / "trajectory.cont-1.json", ATIF)
-    assert who_recognises(path) == [FORMAT]
+    assert who_recognizes(path) == [FORMAT]
     run = only_run(FORMAT, path)
     assert (run.prompt, run.model, run.exit_status, run.resolved) == ("Go", "m", "AgentTimeoutError", False)
     assert [(turn.text, turn.broken) for turn in run.turns] == [("Done.", None), ("Done.", "compaction")]
@@ -69,7 +69,7 @@ def test_the_trajectory_of_a_trial_is_read_alone_wherever_its_schema_stands(tmp_
     behind = {"steps": [task, *ATIF["steps"][1:]], "agent": ATIF["agent"], "schema_version": "ATIF-v1.5"}
     for number, content in enumerate((ATIF, behind, {key: ATIF[key] for key in ("agent", "steps")})):
         path = as_json(tmp_path / str(number) / "agent" / "trajectory.json", content)
-        assert who_recognises(path) == ["atif"]
+        assert who_recognizes(path) == ["atif"]
         (run,) = read_corpus([path])
         assert isinstance(run, Recording)
         assert [turn.text for turn in run.turns] == ["Done."]

@@ -12,7 +12,7 @@ import pytest
 from eirkit.vestige.actions.touches import interpret
 from eirkit.vestige.sources.documents import Skipped
 from eirkit.vestige.trajectory import LoggedUsage, Recording
-from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
+from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognizes
 from tests.vestige.formats.samples import write_sample
 from tests.vestige.recorded import recorded
 
@@ -70,7 +70,7 @@ def log(path: Path, *samples: Any, header: str = "header.json") -> Path:
 @pytest.mark.parametrize("header", ["header.json", "_journal/start.json"])
 def test_a_sample_is_a_run(tmp_path: Path, header: str) -> None:
     path = log(tmp_path / "log.eval", SAMPLE, header=header)
-    assert who_recognises(path) == [FORMAT]
+    assert who_recognizes(path) == [FORMAT]
     run = only_run(FORMAT, path)
     first, second = run.turns
     assert (run.run_id, run.task_id, run.model) == ("e1/task-1/2", "task-1", "openai/m")
@@ -112,7 +112,7 @@ def test_what_is_typed_into_a_session_is_a_command_once_it_is_entered(
 
 def test_the_single_file(tmp_path: Path) -> None:
     path = as_json(tmp_path / "log.json", HEADER | {"samples": [SAMPLE, 3, SAMPLE | {"id": 7, "epoch": 1}]})
-    assert who_recognises(path) == [FORMAT]
+    assert who_recognizes(path) == [FORMAT]
     first, odd, last = read_with(FORMAT, path)
     assert isinstance(first, Recording)
     assert isinstance(odd, Skipped)
@@ -188,7 +188,7 @@ def test_archives_of_other_things_are_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "other.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("folder/header.json", "{}")
-    assert who_recognises(path) == []
+    assert who_recognizes(path) == []
 
 
 def test_recorded_samples_agree_with_a_separate_count() -> None:

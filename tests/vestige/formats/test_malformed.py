@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from eirkit.vestige.sources.documents import Skipped, open_document
 from eirkit.vestige.trajectory import Recording, formats
 from tests.vestige.formats import test_claude_code, test_codex, test_gemini_cli, test_inspect, test_tau
-from tests.vestige.formats.logs import who_recognises
+from tests.vestige.formats.logs import who_recognizes
 from tests.vestige.formats.samples import amp, cline, kimi_code, langfuse, langsmith, openhands_events, trae_agent
 from tests.vestige.formats.test_atif import agent, call, said, trajectory
 from tests.vestige.formats.test_harbor import ATIF
@@ -170,7 +170,7 @@ def test_no_damage_makes_a_reader_fail(kind: str, data: st.DataObject) -> None:
 def read_all(kind: str, path: Path) -> list[Recording | Skipped]:
     document = open_document(path)
     reader = formats.get(format_of(kind))()
-    assert reader.recognises(document) in range(4)
+    assert reader.recognizes(document) in range(4)
     return list(reader.read(document))
 
 
@@ -182,15 +182,15 @@ def texts_of(run: Recording) -> list[object]:
 
 
 @pytest.mark.parametrize("kind", SOUND)
-def test_sound_logs_are_recognised_by_one_format_alone(tmp_path: Path, kind: str) -> None:
+def test_sound_logs_are_recognized_by_one_format_alone(tmp_path: Path, kind: str) -> None:
     write, sound = SOUND[kind]
-    assert who_recognises(write(tmp_path, sound)) == [format_of(kind)]
+    assert who_recognizes(write(tmp_path, sound)) == [format_of(kind)]
 
 
 @pytest.mark.parametrize("kind", SOUND)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(first=st.sampled_from([b"{", b" [", b'{"', b"PK\x03\x04"]), rest=st.binary(max_size=200))
-def test_recognising_never_raises(tmp_path: Path, kind: str, first: bytes, rest: bytes) -> None:
+def test_recognizing_never_raises(tmp_path: Path, kind: str, first: bytes, rest: bytes) -> None:
     path = tmp_path / "result.json"
     path.write_bytes(first + rest)
-    assert formats.get(format_of(kind))().recognises(open_document(path)) == 0
+    assert formats.get(format_of(kind))().recognizes(open_document(path)) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eirkit.vestige.sources.documents import Skipped
-from tests.vestige.formats.logs import as_json, as_lines, only_run, read_with, who_recognises
+from tests.vestige.formats.logs import as_json, as_lines, only_run, read_with, who_recognizes
 from tests.vestige.formats.samples import message_rows as sample
 from tests.vestige.formats.samples import write_sample
 
@@ -56,7 +56,7 @@ def test_rows_of_other_scaffolds(paths):
 
 def test_a_list_of_rows_is_read_as_well(tmp_path):
     path = as_json(tmp_path / "rows.json", [sample.REBENCH, sample.CODERFORGE])
-    assert who_recognises(path) == [FORMAT]
+    assert who_recognizes(path) == [FORMAT]
     assert len(read_with(FORMAT, path)) == 2
 
 
@@ -67,10 +67,10 @@ def test_a_damaged_row_costs_no_other(tmp_path):
     assert [isinstance(item, Skipped) for item in items] == [False, True, True, True, True, False]
 
 
-def test_rows_longer_than_the_beginning_are_recognised(tmp_path):
+def test_rows_longer_than_the_beginning_are_recognized(tmp_path):
     long = {**sample.REBENCH["trajectory"][0], "content": "x" * 100_000}
     row = {"messages": [long, *sample.REBENCH["trajectory"]], "instance_id": "owner__repo-1"}
     path = as_lines(tmp_path / "r.jsonl", [row])
-    assert who_recognises(path) == [FORMAT]
+    assert who_recognizes(path) == [FORMAT]
     named = {"instance_id": "owner__repo-1", **row}
-    assert who_recognises(as_lines(path, [named])) == [FORMAT]
+    assert who_recognizes(as_lines(path, [named])) == [FORMAT]

@@ -32,7 +32,7 @@ def read(folder: Path, *lines: Any) -> list[Recording | Skipped]:
     path = folder / "runs.jsonl"
     path.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
     document = open_document(path)
-    assert Plain().recognises(document)
+    assert Plain().recognizes(document)
     return list(Plain().read(document))
 
 
@@ -94,16 +94,16 @@ def test_a_torn_line_is_named(tmp_path: Path) -> None:
     assert third.reason.startswith("the line is not an object")
 
 
-def test_a_run_longer_than_the_head_is_recognised(tmp_path: Path) -> None:
+def test_a_run_longer_than_the_head_is_recognized(tmp_path: Path) -> None:
     turn = {"reads": [{"path": "a/long/path.py", "tokens": 10}]}
     (run,) = read(tmp_path, {"turns": [turn] * 10_000, "run_id": "late"})
     assert (run.run_id, len(run.turns)) == ("late", 10_000)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"turns": 3}', '{"text": "\\"turns\\" \\"run_id\\""}', "[[", "a,b\n1,2\n"])
-def test_other_files_are_not_recognised(tmp_path: Path, text: str) -> None:
+def test_other_files_are_not_recognized(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text)
-    assert not Plain().recognises(open_document(tmp_path / "a.json"))
+    assert not Plain().recognizes(open_document(tmp_path / "a.json"))
 
 
 @given(st.binary(max_size=200))
@@ -111,5 +111,5 @@ def test_no_bytes_break_the_reader(tmp_path_factory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("plain") / "a.jsonl"
     path.write_bytes(b'{"run_id": "a", "turns": ' + content)
     document = open_document(path)
-    Plain().recognises(document)
+    Plain().recognizes(document)
     assert len(list(Plain().read(document))) >= 1

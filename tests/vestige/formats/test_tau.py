@@ -11,7 +11,7 @@ import pytest
 from eirkit.vestige.demand.entities import task_entities
 from eirkit.vestige.sources.documents import Skipped
 from eirkit.vestige.trajectory import LoggedUsage, Recording
-from tests.vestige.formats.logs import as_json, read_with, who_recognises
+from tests.vestige.formats.logs import as_json, read_with, who_recognizes
 from tests.vestige.recorded import recorded
 
 TRAJ = [
@@ -37,7 +37,7 @@ RUN = {"task_id": 3, "reward": 1.0, "info": {"task": TASK}, "traj": TRAJ, "trial
 
 def test_a_tau_run(tmp_path: Path) -> None:
     path = as_json(tmp_path / "gpt.json", [RUN, RUN | {"trial": 3, "reward": 0.5}])
-    assert who_recognises(path) == ["tau-bench"]
+    assert who_recognizes(path) == ["tau-bench"]
     run, other = read_with("tau-bench", path)
     assert isinstance(run, Recording)
     assert isinstance(other, Recording)
@@ -117,7 +117,7 @@ TASKS = [
 def test_a_tau2_simulation(tmp_path: Path) -> None:
     broken = SIMULATION | {"messages": None}
     path = as_json(tmp_path / "x.json", {"info": INFO, "tasks": TASKS, "simulations": [broken, SIMULATION]})
-    assert who_recognises(path) == ["tau2-bench"]
+    assert who_recognizes(path) == ["tau2-bench"]
     skipped, run = read_with("tau2-bench", path)
     assert isinstance(skipped, Skipped)
     assert skipped.source == "x.json:1"
@@ -138,7 +138,7 @@ def test_recorded_runs_agree_with_a_separate_count(folder: str, format: str, run
     for path in sorted(recorded(folder).glob("*.json")):
         told = json.loads(path.read_text())
         expected = told["simulations"] if isinstance(told, dict) else told
-        assert who_recognises(path) == [format]
+        assert who_recognizes(path) == [format]
         for source, run in zip(expected, read_with(format, path), strict=True):
             assert isinstance(run, Recording)
             messages = source.get("traj") or source["messages"]

@@ -44,7 +44,7 @@ def statsmodels_logistic() -> Numbers:
 
 
 def statsmodels_poisson() -> Numbers:
-    """GLM with a dummy per task that has counts, which also counts towards k."""
+    """GLM with a dummy per task that has counts, which also counts toward k."""
     import statsmodels.api as sm
 
     cells = samples.cells()
@@ -71,7 +71,7 @@ def pyfixest_poisson() -> Numbers:
 
 
 def statsmodels_conditional() -> Numbers:
-    """Its likelihood and score under SciPy's optimiser: its own stops where the score is still 1e-3."""
+    """Its likelihood and score under SciPy's optimizer: its own stops where the score is still 1e-3."""
     from scipy.optimize import minimize
     from statsmodels.discrete.conditional_models import ConditionalLogit
 
@@ -189,14 +189,14 @@ def numpyro_posterior() -> Numbers:
 
     runs = samples.runs(tasks=30)
     raw = np.column_stack([runs.never, runs.demand])
-    centre, scale = raw.mean(axis=0), raw.std(axis=0)
+    center, scale = raw.mean(axis=0), raw.std(axis=0)
 
     def model():
         level = numpyro.sample("level", dist.Normal(0, 5))
         slopes = numpyro.sample("slopes", dist.Normal(0, 2.5).expand([2]))
         sd = numpyro.sample("sd", dist.FoldedDistribution(dist.StudentT(3, 0, 2.5)))
         own = numpyro.sample("own", dist.Normal(0, 1).expand([30]))
-        odds = level + ((raw - centre) / scale) @ slopes + sd * own[runs.task]
+        odds = level + ((raw - center) / scale) @ slopes + sd * own[runs.task]
         numpyro.sample("failed", dist.Bernoulli(logits=odds), obs=runs.failed)
 
     numpyro.enable_x64()
@@ -218,7 +218,7 @@ def numpyro_diagnostics() -> Numbers:
 
 
 def statsmodels_mediation() -> Numbers:
-    """Standardisation row by row, with the probabilities of statsmodels' own fits."""
+    """Standardization row by row, with the probabilities of statsmodels' own fits."""
     import statsmodels.api as sm
 
     runs = samples.runs()

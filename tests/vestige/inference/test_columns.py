@@ -1,4 +1,4 @@
-"""Columns that regressions need: difficulty from disjoint runs, imputed medians, standardised designs."""
+"""Columns that regressions need: difficulty from disjoint runs, imputed medians, standardized designs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
 from eirkit.vestige.cohorts.covariates import disjoint_difficulty
-from eirkit.vestige.inference.design import impute_median, standardise
+from eirkit.vestige.inference.design import impute_median, standardize
 
 
 def test_difficulty_by_hand():
     tasks = ["a", "a", "a", "a", "b", "b", "c"]
     resolved = [1, 1, 0, 0, 0, 0, 1]
-    analysed = [0, 0, 0, 1, 1, 0, 1]
-    found = disjoint_difficulty(tasks, resolved, analysed)
+    analyzed = [0, 0, 0, 1, 1, 0, 1]
+    found = disjoint_difficulty(tasks, resolved, analyzed)
     # a: 2 of 3 outside, logit(2.5/4) = log(2.5/1.5); b: 0 of 1, log(0.5/1.5); c: none.
     assert list(found.success_logit) == pytest.approx([log(2.5 / 1.5), log(0.5 / 1.5), 0])
     assert list(found.known) == [True, True, False]
@@ -27,10 +27,10 @@ def test_difficulty_by_hand():
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans()), max_size=40))
-def test_the_analysed_outcomes_cannot_leak_into_difficulty(rows):
-    tasks, resolved, analysed = (np.array([row[i] for row in rows], int) for i in range(3))
-    turned = np.where(analysed == 1, 1 - resolved, resolved)
-    one, other = (disjoint_difficulty(tasks, outcome, analysed) for outcome in (resolved, turned))
+def test_the_analyzed_outcomes_cannot_leak_into_difficulty(rows):
+    tasks, resolved, analyzed = (np.array([row[i] for row in rows], int) for i in range(3))
+    turned = np.where(analyzed == 1, 1 - resolved, resolved)
+    one, other = (disjoint_difficulty(tasks, outcome, analyzed) for outcome in (resolved, turned))
     assert np.array_equal(one.success_logit, other.success_logit)
 
 
@@ -62,14 +62,14 @@ def test_infinite_values_are_refused():
 def test_redundancy_does_not_depend_on_units(scale, shift):
     x = np.array([0.0, 1, 2, 5, 7])
     raw = np.column_stack([x, scale * x + shift, x**2])
-    design = standardise(("x", "again", "square"), raw)
+    design = standardize(("x", "again", "square"), raw)
     assert design.names == ("x", "square")
     assert set(design.dropped) == {"again"}
 
 
 def test_the_way_back_gives_the_callers_coefficients():
     raw = np.array([[1.0, 10], [2, 30], [4, 20], [8, 70]])
-    design = standardise(("a", "b"), raw)
+    design = standardize(("a", "b"), raw)
     theta = np.array([0.5, -1, 2])
     own = design.back(intercept=True) @ theta
     assert own[0] + raw @ own[1:] == pytest.approx(design.with_intercept() @ theta)

@@ -1,4 +1,4 @@
-"""Mediation by standardisation: a case by hand, additivity, resampling, and its statements."""
+"""Mediation by standardization: a case by hand, additivity, resampling, and its statements."""
 
 from __future__ import annotations
 

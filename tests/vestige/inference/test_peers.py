@@ -27,8 +27,8 @@ from tests.vestige.inference import peers, samples
 from tests.vestige.inference.peers import Numbers
 
 EXACT = 1e-9  # both sides iterate to about 1e-12
-SOLVED = 1e-6  # the peer stops its optimiser there
-WITHOUT_GRADIENT = 1e-5  # the peer's optimiser takes differences of the likelihood
+SOLVED = 1e-6  # the peer stops its optimizer there
+WITHOUT_GRADIENT = 1e-5  # the peer's optimizer takes differences of the likelihood
 ERRORS_BY_DIFFERENCES = 1e-3  # relative: the peer differentiates twice by finite differences
 MONTE_CARLO = 0.06  # about four standard errors of a tail quantile: sd 0.4, some 1,000 effective draws
 SD_TAIL = 0.15  # the same for the upper tail of the sd, which is longer
@@ -130,9 +130,9 @@ def our_quantile() -> Numbers:
 
 def our_difficulty() -> Numbers:
     runs = samples.runs()
-    analysed = np.arange(len(runs.task)) % 2 == 0
-    found = disjoint_difficulty(runs.task, 1 - runs.failed, analysed)
-    return {f"{task}": float(found.success_logit[runs.task[analysed] == task][0]) for task in (0, 17, 59)}
+    analyzed = np.arange(len(runs.task)) % 2 == 0
+    found = disjoint_difficulty(runs.task, 1 - runs.failed, analyzed)
+    return {f"{task}": float(found.success_logit[runs.task[analyzed] == task][0]) for task in (0, 17, 59)}
 
 
 def _quantiles(name: str, term: Term) -> Numbers:

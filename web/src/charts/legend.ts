@@ -1,6 +1,6 @@
 // The legend of a chart: a sample of each mark with the name of its series.
 import type { Chart, Series } from "./chart";
-import { HEAT_COLOURS, type SYMBOLS, colour, isMarked, opacity, symbol } from "./palette";
+import { HEAT_COLORS, type SYMBOLS, color, isMarked, opacity, symbol } from "./palette";
 
 const SVG = "http://www.w3.org/2000/svg";
 // Outlines in a box of 24 by 14, in the order of the palette's symbols.
@@ -42,13 +42,13 @@ function sample(series: Series, index: number): SVGElement {
   const outline = bar ? "M3 2h18v10h-18Z" : line ? "M1 7h22" : (OUTLINES[symbol(series, index)] ?? "");
   const path = document.createElementNS(SVG, "path");
   path.setAttribute("d", outline);
-  path.setAttribute("stroke", colour(series, index));
+  path.setAttribute("stroke", color(series, index));
   path.setAttribute("stroke-width", line ? "2" : "1.5");
   path.setAttribute("stroke-opacity", String(opacity(series)));
-  path.setAttribute("fill", line || series.dashed || series.pale ? "none" : colour(series, index));
+  path.setAttribute("fill", line || series.dashed || series.pale ? "none" : color(series, index));
   if (line && series.dashed) path.setAttribute("stroke-dasharray", "5 3");
   if (bar && series.dashed) path.setAttribute("fill-opacity", "0.35");
-  if (bar && series.dashed) path.setAttribute("fill", colour(series, index));
+  if (bar && series.dashed) path.setAttribute("fill", color(series, index));
   box.append(path);
   if (series.mark === "line" && isMarked(series.x.length)) box.append(symbolSample(series, index));
   return box;
@@ -57,8 +57,8 @@ function sample(series: Series, index: number): SVGElement {
 function symbolSample(series: Series, index: number): SVGElement {
   const path = document.createElementNS(SVG, "path");
   path.setAttribute("d", OUTLINES[symbol(series, index)] ?? "");
-  path.setAttribute("fill", series.dashed ? "var(--chart-paper)" : colour(series, index));
-  path.setAttribute("stroke", colour(series, index));
+  path.setAttribute("fill", series.dashed ? "var(--chart-paper)" : color(series, index));
+  path.setAttribute("stroke", color(series, index));
   return path;
 }
 
@@ -66,7 +66,7 @@ function heatLegend(cells: Series): HTMLElement {
   const values = cells.value.filter((value) => value !== null);
   const box = document.createElement("p");
   box.className = "chart-legend chart-heat";
-  const steps = HEAT_COLOURS.map((fill) => {
+  const steps = HEAT_COLORS.map((fill) => {
     const step = document.createElement("span");
     step.className = "chart-heat-step";
     step.style.background = fill;

@@ -2,7 +2,7 @@
 import * as Plot from "@observablehq/plot";
 import { type Chart, type Point, type Series, pointsOf } from "./chart";
 import type { Layout } from "./layout";
-import { HEAT_COLOURS, colour, heat, isMarked, opacity, symbol } from "./palette";
+import { HEAT_COLORS, color, heat, isMarked, opacity, symbol } from "./palette";
 import { reading, tick } from "./words";
 
 type Options = Record<string, unknown>;
@@ -38,8 +38,8 @@ function seriesMarks(chart: Chart, layout: Layout, series: Series, index: number
 function lines(points: Point[], series: Series, index: number, wider: number): Plot.Markish[] {
   const curve = series.mark === "step" ? "step-after" : "linear";
   const band = points.filter((point) => point.low !== null && point.high !== null);
-  const area = Plot.areaY(band, { x: "x", y1: "low", y2: "high", curve, fill: colour(series, index), fillOpacity: 0.16 });
-  const stroke: Options = { x: "x", y: "y", curve, stroke: colour(series, index), strokeWidth: 2 + 4 * wider, strokeOpacity: wider ? 0.55 : 1, strokeLinejoin: "round" };
+  const area = Plot.areaY(band, { x: "x", y1: "low", y2: "high", curve, fill: color(series, index), fillOpacity: 0.16 });
+  const stroke: Options = { x: "x", y: "y", curve, stroke: color(series, index), strokeWidth: 2 + 4 * wider, strokeOpacity: wider ? 0.55 : 1, strokeLinejoin: "round" };
   if (series.dashed) stroke.strokeDasharray = DASHES;
   const line = Plot.lineY(points, stroke);
   const few = isMarked(points.length) && series.mark === "line";
@@ -52,9 +52,9 @@ function dots(points: Point[], layout: Layout, series: Series, index: number): P
 
 function dot(points: Point[], where: Options, series: Series, index: number, r = 4): Plot.Markish {
   const known = points.filter((point) => point.y !== null);
-  const filled = series.dashed || series.pale ? { fill: "var(--chart-paper)" } : { fill: colour(series, index) };
+  const filled = series.dashed || series.pale ? { fill: "var(--chart-paper)" } : { fill: color(series, index) };
   const at = Object.keys(where).length ? where : { x: "x", y: "y" };
-  return Plot.dot(known, { ...at, ...filled, stroke: colour(series, index), strokeWidth: 1.5, strokeOpacity: opacity(series), r, symbol: symbol(series, index) });
+  return Plot.dot(known, { ...at, ...filled, stroke: color(series, index), strokeWidth: 1.5, strokeOpacity: opacity(series), r, symbol: symbol(series, index) });
 }
 
 // Where a point stands: across or along, and in its own slot where series stand side by side.
@@ -68,7 +68,7 @@ function intervals(points: Point[], layout: Layout, series: Series, index: numbe
   const known = points.filter((point) => point.low !== null && point.high !== null);
   if (!known.length) return [];
   const { x, y, ...more } = place(layout, series.name) as Options;
-  const stroke = { stroke: colour(series, index), strokeWidth: 1.5, strokeOpacity: opacity(series), ...more };
+  const stroke = { stroke: color(series, index), strokeWidth: 1.5, strokeOpacity: opacity(series), ...more };
   return layout.flipped
     ? [Plot.ruleY(known, { y, x1: "low", x2: "high", ...stroke } as Plot.RuleYOptions)]
     : [Plot.ruleX(known, { x, y1: "low", y2: "high", ...stroke } as Plot.RuleXOptions)];
@@ -76,7 +76,7 @@ function intervals(points: Point[], layout: Layout, series: Series, index: numbe
 
 function bars(chart: Chart, points: Point[], layout: Layout, series: Series, index: number): Plot.Markish[] {
   const known = points.filter((point) => point.y !== null);
-  const fill = { fill: colour(series, index), fillOpacity: series.dashed ? 0.35 : 1, insetLeft: 0.5, insetRight: 0.5 };
+  const fill = { fill: color(series, index), fillOpacity: series.dashed ? 0.35 : 1, insetLeft: 0.5, insetRight: 0.5 };
   const where = chart.stacked ? stacked(chart, known, layout) : place(layout, series.name);
   const made = layout.flipped ? Plot.barX(known, { ...where, ...fill }) : Plot.barY(known, { ...where, ...fill });
   return [made, ...(chart.stacked ? [] : [...whiskers(known, layout, series.name), ...labels(chart, known, layout, series)])];
@@ -122,12 +122,12 @@ function cells(points: Point[]): Plot.Markish[] {
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const step = (point: Point) => heat(Number(point.value), low, high);
   return [
-    Plot.cell(known, { x: "x", y: "y", fill: (point: Point) => HEAT_COLOURS[step(point)], inset: 0.5 }),
+    Plot.cell(known, { x: "x", y: "y", fill: (point: Point) => HEAT_COLORS[step(point)], inset: 0.5 }),
   ];
 }
 
 function rules(points: Point[], layout: Layout, series: Series, index: number): Plot.Markish[] {
-  const stroke: Options = { stroke: colour(series, index), strokeWidth: 1.5 };
+  const stroke: Options = { stroke: color(series, index), strokeWidth: 1.5 };
   if (series.dashed) stroke.strokeDasharray = DASHES;
   const across = points.filter((point) => point.y !== null).map((point) => Number(point.y));
   const along = points.filter((point) => point.y === null).map((point) => point.x);

@@ -1,6 +1,6 @@
 // Chart of the actions of a recorded run: turns across, files down; the slice that leads to the goal is highlighted.
 import * as Plot from "@observablehq/plot";
-import { colourOf } from "../colours";
+import { colorOf } from "../colors";
 import type { ActionRow, RunRow, RunView } from "../documents";
 import { leftOf, RIGHT, turnAt, turnScale } from "./demand";
 import { draw } from "./picture";
@@ -44,9 +44,9 @@ export function actionPicture(run: RunView, turn: number, width: number, choose:
       mark(unjudged, "write", "var(--paper)", "square", "var(--quiet)"),
       mark(dead, "read", "var(--faint)", "circle", "var(--quiet)"),
       mark(dead, "write", "var(--faint)", "square", "var(--quiet)"),
-      mark(needed, "read", colourOf("correct"), "circle", "var(--paper)"),
+      mark(needed, "read", colorOf("correct"), "circle", "var(--paper)"),
       mark(needed, "write", "var(--accent)", "square", "var(--paper)"),
-      Plot.dot(clipped, { x: "turn", y: "lane", r: 8, stroke: colourOf("missing-input"), strokeWidth: 2, fill: "none" }),
+      Plot.dot(clipped, { x: "turn", y: "lane", r: 8, stroke: colorOf("missing-input"), strokeWidth: 2, fill: "none" }),
     ],
     symbol: { type: "identity" },
     r: { type: "identity" },

@@ -1,6 +1,6 @@
 // Chart of the dependencies of a task: steps on a line, references as arcs; those of the current step are highlighted.
 import * as Plot from "@observablehq/plot";
-import { colourOf } from "../colours";
+import { colorOf } from "../colors";
 import { measure, measuresOf } from "../measures";
 import type { LacunaRun, Step, StepDetails } from "../documents";
 import { draw, wholeTicks } from "./picture";
@@ -8,9 +8,9 @@ import { verdictOf } from "./words";
 
 const ROOM = 140; // pixels above the line
 const WINDOW = 96; // steps that are drawn around the current one
-export const COLOURS: Record<string, string> = {
-  correct: colourOf(measure("accuracy").colour),
-  ...Object.fromEntries(measuresOf("causes").map((cause) => [cause.id, colourOf(cause.colour)])),
+export const COLORS: Record<string, string> = {
+  correct: colorOf(measure("accuracy").color),
+  ...Object.fromEntries(measuresOf("causes").map((cause) => [cause.id, colorOf(cause.color)])),
   unknown: "var(--quiet)",
 };
 
@@ -39,20 +39,20 @@ export function arcPicture(run: LacunaRun, t: number, more: StepDetails | null, 
     y: { domain: [-24, rise + 10], axis: null },
     marks: [
       arcMark(arcs.filter((arc) => arc.role === "other"), bend, "var(--faint)", 1),
-      arcMark(lit.filter((arc) => arc.role === "spread"), bend, colourOf("missing-input"), 2, "4 3"),
-      arcMark(lit.filter((arc) => arc.role === "available"), bend, colourOf("correct"), 2.5),
-      arcMark(lit.filter((arc) => arc.role === "missing"), bend, colourOf("missing-input"), 2.5),
+      arcMark(lit.filter((arc) => arc.role === "spread"), bend, colorOf("missing-input"), 2, "4 3"),
+      arcMark(lit.filter((arc) => arc.role === "available"), bend, colorOf("correct"), 2.5),
+      arcMark(lit.filter((arc) => arc.role === "missing"), bend, colorOf("missing-input"), 2.5),
       Plot.dot(steps.filter((step) => cone.has(step.t)), { x: "t", y: 0, r: 9, stroke: "var(--cone)", strokeWidth: 2, strokeDasharray: "3 2" }),
       Plot.dot(steps, {
         x: "t",
         y: 0,
         r: (step: Step) => (step.t === t ? 7.5 : 5),
-        fill: (step: Step) => COLOURS[verdictOf(step)] ?? "var(--quiet)",
+        fill: (step: Step) => COLORS[verdictOf(step)] ?? "var(--quiet)",
         symbol: (step: Step) => (verdictOf(step) === "correct" || verdictOf(step) === "unknown" ? "circle" : "square"),
         stroke: (step: Step) => (step.t === t ? "var(--ink)" : "var(--paper)"),
         strokeWidth: (step: Step) => (step.t === t ? 2.5 : 1),
       }),
-      Plot.ruleX(steps.filter((step) => spoilt.has(step.t)), { x: "t", y1: -22, y2: -14, stroke: colourOf("carried-over-error"), strokeWidth: 4 }),
+      Plot.ruleX(steps.filter((step) => spoilt.has(step.t)), { x: "t", y1: -22, y2: -14, stroke: colorOf("carried-over-error"), strokeWidth: 4 }),
     ],
     symbol: { type: "identity" },
     r: { type: "identity" },

@@ -1,20 +1,20 @@
-// The colour of each cause and outcome, by its label.
-import { colourOf } from "../colours";
+// The color of each cause and outcome, by its label.
+import { colorOf } from "../colors";
 import { measuresOf } from "../measures";
 
 const OUTCOMES = [...measuresOf("fates"), ...measuresOf("word_fates")];
 const NAMES = new Map(OUTCOMES.map((one) => [one.id, one.label]));
 
-// The colour of a column that counts an outcome; null for any other column.
-export function outcomeColour(key: string): string | null {
+// The color of a column that counts an outcome; null for any other column.
+export function outcomeColor(key: string): string | null {
   const name = NAMES.get(key);
-  return name === undefined ? null : failureColour(name);
+  return name === undefined ? null : failureColor(name);
 }
 
-const COLOURS = new Map([...OUTCOMES, ...measuresOf("kinds")].map((one) => [one.label, colourOf(one.colour)]));
+const COLORS = new Map([...OUTCOMES, ...measuresOf("kinds")].map((one) => [one.label, colorOf(one.color)]));
 
-export function failureColour(label: string): string {
-  return COLOURS.get(label) ?? "var(--faint)";
+export function failureColor(label: string): string {
+  return COLORS.get(label) ?? "var(--faint)";
 }
 
 // A run without failures has none to name.

@@ -3,7 +3,7 @@ import * as Plot from "@observablehq/plot";
 import type { Field, Grid } from "../documents";
 import { go, rowsAsked } from "./address";
 import { useAnswer } from "./asking";
-import { failureColour, failureWords } from "./failures";
+import { failureColor, failureWords } from "./failures";
 import { draw, Picture } from "./picture";
 import { isStatic } from "./static";
 import { shown } from "./words";
@@ -99,7 +99,7 @@ function Failures({ labels }: { labels: string[] }) {
     <p class="legend">
       {labels.map((name) => (
         <span key={name} class="entry">
-          <span class="swatch" style={{ background: failureColour(name) }} /> {failureWords(name)}
+          <span class="swatch" style={{ background: failureColor(name) }} /> {failureWords(name)}
         </span>
       ))}
     </p>
@@ -124,7 +124,7 @@ function Scale({ grid, places }: { grid: Grid; places: Place[] }) {
   );
 }
 
-// Cells too narrow for a figure still have a colour, and somebody must say of what.
+// Cells too narrow for a figure still have a color, and somebody must say of what.
 function scaleWords(grid: Grid, places: Place[]): string {
   const known = places.flatMap((place) => (place.value === null ? [] : [place.value]));
   const title = grid.chart.series[0]?.name ?? "";
@@ -165,7 +165,7 @@ function heatPicture(grid: Grid, places: Place[], width: number, choose: (place:
     y: { domain: grid.y, label: null, tickSize: 0, tickFormat: (name: string) => cut(name, (margin - 10) / LETTER) },
     color: named ? { type: "identity" } : { scheme: "YlGnBu", ...(share ? { domain: [0, 1] } : {}), type: "linear" },
     marks: [
-      Plot.cell(places, { x: "x", y: "y", fill: named ? (place: Place) => failureColour(place.label) : "value", inset: 1, rx: 3 }),
+      Plot.cell(places, { x: "x", y: "y", fill: named ? (place: Place) => failureColor(place.label) : "value", inset: 1, rx: 3 }),
       Plot.text(places, {
         x: "x",
         y: "y",

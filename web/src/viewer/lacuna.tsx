@@ -2,7 +2,7 @@
 import { label, measuresOf } from "../measures";
 import type { Cause, LacunaRun, Step } from "../documents";
 import { go } from "./address";
-import { arcPicture, COLOURS } from "./arcs";
+import { arcPicture, COLORS } from "./arcs";
 import { useAnswer } from "./asking";
 import { Inert } from "./inert";
 import { Legend } from "./legend";
@@ -175,7 +175,7 @@ function graphWords(run: LacunaRun, step: Step): string {
   return `Dependency graph of ${counted(run.steps.length, run.units.step)}. ${refs}${missing}.`;
 }
 
-// One cell a step, coloured by what came of it; the words are for those who do not see it.
+// One cell a step, colored by what came of it; the words are for those who do not see it.
 function Strip({ run, t }: { run: LacunaRun; t: number }) {
   const counts = new Map<Verdict, number>();
   for (const step of run.steps) counts.set(verdictOf(step), (counts.get(verdictOf(step)) ?? 0) + 1);
@@ -187,7 +187,7 @@ function Strip({ run, t }: { run: LacunaRun; t: number }) {
           key={step.t}
           class={`bead ${verdictOf(step)}${step.t === t ? " here" : ""}${step.missed ? " missed" : ""}`}
           title={`${run.units.step} ${step.t}: ${verdictWords(verdictOf(step))}`}
-          style={{ background: COLOURS[verdictOf(step)] ?? "" }}
+          style={{ background: COLORS[verdictOf(step)] ?? "" }}
           onClick={() => go({ t: String(step.t) }, "replace")}
         />
       ))}

@@ -5,7 +5,7 @@ import { draw } from "./picture";
 
 export interface Node {
   id: number;
-  colour: string;
+  color: string;
   ring?: boolean;
 }
 
@@ -15,7 +15,7 @@ interface Spot {
   id: number;
   x: number;
   y: number;
-  colour: string;
+  color: string;
   ring: boolean;
 }
 
@@ -35,7 +35,7 @@ export function layerPicture(nodes: Node[], edges: [number, number][], width: nu
   const spots = new Map<number, Spot>();
   for (const node of nodes) {
     const { x = 0, y = 0 } = graph.node(String(node.id)) as { x?: number; y?: number };
-    spots.set(node.id, { id: node.id, x, y, colour: node.colour, ring: node.ring ?? false });
+    spots.set(node.id, { id: node.id, x, y, color: node.color, ring: node.ring ?? false });
   }
   return drawSpots([...spots.values()], edges, spots, graph.graph() as { width?: number; height?: number }, width);
 }
@@ -55,7 +55,7 @@ function drawSpots(all: Spot[], edges: [number, number][], spots: Map<number, Sp
     y: { domain: [0, height], range: [0, height * Math.min(1, room / width)] },
     marks: [
       Plot.arrow(lines, { x1: "x1", y1: "y1", x2: "x2", y2: "y2", inset: 12, headLength: 6, stroke: "var(--quiet)" }),
-      Plot.dot(all, { x: "x", y: "y", r: 11, fill: "colour", stroke: (spot: Spot) => (spot.ring ? "var(--ink)" : "var(--paper)"), strokeWidth: 2 }),
+      Plot.dot(all, { x: "x", y: "y", r: 11, fill: "color", stroke: (spot: Spot) => (spot.ring ? "var(--ink)" : "var(--paper)"), strokeWidth: 2 }),
       Plot.text(all, { x: "x", y: "y", text: (spot: Spot) => String(spot.id), fill: "var(--paper)", fontSize: 10, fontWeight: 600 }),
     ],
     color: { type: "identity" },

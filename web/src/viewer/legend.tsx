@@ -1,4 +1,4 @@
-// The legend of a picture: what its colours and marks mean.
+// The legend of a picture: what its colors and marks mean.
 export function Legend({ keys }: { keys: [look: string, word: string][] }) {
   return (
     <p class="legend" aria-hidden="true">

@@ -1,6 +1,6 @@
 // Chart of EIR and capacity over the steps of a LACUNA run, with the pressure between them.
 import * as Plot from "@observablehq/plot";
-import { colourOf } from "../colours";
+import { colorOf } from "../colors";
 import type { LacunaRun, PressureCurve } from "../documents";
 import { useAnswer } from "./asking";
 import { Legend } from "./legend";
@@ -48,8 +48,8 @@ function pressurePicture(data: PressureCurve, t: number, width: number, step: st
     x: { label: `after ${step}`, labelArrow: "none", labelAnchor: "center", tickFormat: "d", ticks: wholeTicks(0, cuts.length - 1, width) },
     y: { label: "bits", labelArrow: "none", zero: true, grid: true, nice: true },
     marks: [
-      Plot.areaY(known, { x: "cut", y1: "capacity", y2: (cut: { needed: number; capacity: number }) => Math.max(cut.needed, cut.capacity), fill: colourOf("missing-input"), fillOpacity: 0.28, curve: "step-after" }),
-      Plot.areaY(known, { x: "cut", y1: (cut: { needed: number; capacity: number }) => Math.min(cut.needed, cut.capacity), y2: "capacity", fill: colourOf("correct"), fillOpacity: 0.16, curve: "step-after" }),
+      Plot.areaY(known, { x: "cut", y1: "capacity", y2: (cut: { needed: number; capacity: number }) => Math.max(cut.needed, cut.capacity), fill: colorOf("missing-input"), fillOpacity: 0.28, curve: "step-after" }),
+      Plot.areaY(known, { x: "cut", y1: (cut: { needed: number; capacity: number }) => Math.min(cut.needed, cut.capacity), y2: "capacity", fill: colorOf("correct"), fillOpacity: 0.16, curve: "step-after" }),
       Plot.lineY(known, { x: "cut", y: "needed", stroke: "var(--accent)", strokeWidth: 2.5, curve: "step-after" }),
       Plot.lineY(known, { x: "cut", y: "capacity", stroke: "var(--ink)", strokeWidth: 1.5, strokeDasharray: "5 3" }),
       Plot.ruleX([t], { stroke: "var(--ink)", strokeWidth: 1 }),

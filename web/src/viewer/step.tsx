@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { ConversationTurn, LacunaRun, MemoryCall, Question, ShownAction, ShownExchange, Step, StepDetails } from "../documents";
 import { go } from "./address";
-import { COLOURS } from "./arcs";
+import { COLORS } from "./arcs";
 import { Block, Inert } from "./inert";
 import { layerPicture } from "./layers";
 import { Picture } from "./picture";
@@ -150,9 +150,9 @@ function Fault({ run, step, more }: { run: LacunaRun; step: Step; more: StepDeta
   );
 }
 
-function look(run: LacunaRun, t: number): { colour: string } {
+function look(run: LacunaRun, t: number): { color: string } {
   const step = run.steps[t - 1];
-  return { colour: (step && COLOURS[verdictOf(step)]) ?? "var(--quiet)" };
+  return { color: (step && COLORS[verdictOf(step)]) ?? "var(--quiet)" };
 }
 
 function list(steps: number[]): string {
@@ -163,7 +163,7 @@ function list(steps: number[]): string {
 function Recovery({ run, more }: { run: LacunaRun; more: StepDetails }) {
   const cone = more.cone;
   if (!cone) return null;
-  const nodes = cone.nodes.map((id) => ({ id, colour: "var(--cone)", ring: cone.targets.includes(id) }));
+  const nodes = cone.nodes.map((id) => ({ id, color: "var(--cone)", ring: cone.targets.includes(id) }));
   return (
     <div>
       <h3>Recovery cone</h3>

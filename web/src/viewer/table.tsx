@@ -2,7 +2,7 @@
 import type { Facet, Field, Page } from "../documents";
 import { go, linkTo, rowsAsked } from "./address";
 import { useAnswer } from "./asking";
-import { failureColour, outcomeColour } from "./failures";
+import { failureColor, outcomeColor } from "./failures";
 import { Inert } from "./inert";
 import { TermLink } from "./terms";
 import { shown } from "./words";
@@ -73,7 +73,7 @@ function Rows({ page, at, address, place }: { page: Page; at: string; address: U
                   ) : (
                     <>
                       {field.key === "failure" && row[field.key] && (
-                        <span class="swatch" style={{ background: failureColour(String(row[field.key])) }} />
+                        <span class="swatch" style={{ background: failureColor(String(row[field.key])) }} />
                       )}
                       <Inert text={shown(row[field.key], field.kind)} />
                     </>
@@ -97,12 +97,12 @@ function follow(event: MouseEvent, to: Record<string, string>): void {
 
 function Heading({ field, sort }: { field: Field; sort: string }) {
   const direction = sort === field.key ? "ascending" : sort === `-${field.key}` ? "descending" : "none";
-  const colour = outcomeColour(field.key);
+  const color = outcomeColor(field.key);
   const next = direction === "none" ? (field.kind === "text" ? field.key : `-${field.key}`) : reversed(sort, field);
   return (
     <th scope="col" aria-sort={direction} class={field.kind === "text" ? "" : "figure"}>
       <button type="button" title={field.meaning} onClick={() => go({ sort: next, offset: null }, "replace")}>
-        {colour && <span class="swatch" style={{ background: colour }} />}
+        {color && <span class="swatch" style={{ background: color }} />}
         {field.title}
         <span aria-hidden="true">{direction === "ascending" ? " ▲" : direction === "descending" ? " ▼" : ""}</span>
       </button>
@@ -135,7 +135,7 @@ function Filters({ page, address, many }: { page: Page; address: URLSearchParams
       {facets.map((facet) => (
         <Choice key={facet.key} facet={facet} chosen={address.get(`f.${facet.key}`) ?? ""} />
       ))}
-      <OutcomeChoice outcomes={page.fields.filter((field) => outcomeColour(field.key))} address={address} />
+      <OutcomeChoice outcomes={page.fields.filter((field) => outcomeColor(field.key))} address={address} />
       {chosen && (
         <button type="button" onClick={() => go(cleared(address), "replace")}>
           All {many}

@@ -25,7 +25,7 @@ export function TurnPanel({ at, run, entry }: { at: string; run: RunView; entry:
       {run.has_logs ? (
         <Words at={at} id={id} turn={entry.turn} />
       ) : (
-        <p class="quiet">To see what was said, start the viewer with --logs and what was analysed.</p>
+        <p class="quiet">To see what was said, start the viewer with --logs and what was analyzed.</p>
       )}
     </section>
   );

@@ -2,7 +2,7 @@
 import { linkTo } from "./address";
 import type { CardInput, LacunaRun, StepDetails } from "../documents";
 import { useAnswer } from "./asking";
-import { failureColour } from "./failures";
+import { failureColor } from "./failures";
 import { Inert } from "./inert";
 import { label } from "../measures";
 
@@ -34,7 +34,7 @@ function Needed({ at, run, input }: { at: string; run: string; input: CardInput 
         {input.step === null ? <Inert text={input.name} /> : <a href={linkTo({ at, run, t: String(input.step) })}>{input.name}</a>}
         {input.outcome && (
           <span class="outcome">
-            <span class="swatch" style={{ background: failureColour(label(input.outcome)) }} /> {label(input.outcome)}
+            <span class="swatch" style={{ background: failureColor(label(input.outcome)) }} /> {label(input.outcome)}
           </span>
         )}
       </h4>

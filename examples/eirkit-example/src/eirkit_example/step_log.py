@@ -12,7 +12,7 @@ from eirkit.vestige.trajectory import Call, RecordedTurn, Recording
 class StepLog:
     """Logs of an agent that keeps what it typed and what it saw."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognizes(self, document: LogDocument) -> bool:
         """True for an object that begins with the list of steps."""
         return document.head.startswith(b'{"step_log":')
 

@@ -188,7 +188,7 @@ def analyze(
     """Read the logs at PATH and write what each run needed and lost as Parquet tables.
 
     PATH is a file, a folder, or a URL that fsspec knows, such as s3://bucket/runs or hf://datasets/NAME. Large corpora
-    are analysed by several processes; an interrupted analysis continues when the command is repeated.
+    are analyzed by several processes; an interrupted analysis continues when the command is repeated.
     """
     with CorpusProgress(paths) as progress:
         found = analyze_logs(

@@ -1,4 +1,4 @@
-"""`eirkit vestige cohort` and `vestige query`: statistics over analysed runs, and SQL over their tables."""
+"""`eirkit vestige cohort` and `vestige query`: statistics over analyzed runs, and SQL over their tables."""
 
 from __future__ import annotations
 

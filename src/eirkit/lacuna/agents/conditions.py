@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from eirkit.errors import SpecError
 from eirkit.lacuna.agents.protocol import Action, Drop, Note, Search, Write, printable
-from eirkit.lacuna.agents.recognition import Recognition, Values, read_text, recognise
+from eirkit.lacuna.agents.recognition import Recognition, Values, read_text, recognize
 from eirkit.lacuna.memories.memory import MemoryCall
 from eirkit.lacuna.tasks.policy import Retention
 from eirkit.lacuna.tasks.task import Payload, TaskSpec, show_record
@@ -69,13 +69,13 @@ class Condition:
 
     commands: tuple[str, ...] = ()  # beyond ANSWER, NEXT, READ, RECOMPUTE and DONE
     pages = False  # True: nothing is ever in context, so that an agent without reads could do nothing
-    summary_due = False  # True while the text is too long and must be summarised before anything else
+    summary_due = False  # True while the text is too long and must be summarized before anything else
     summary_characters = 0  # how long a summary may be
 
     def in_context(self) -> InContext:
         return InContext()
 
-    def recognise(self, records: Values) -> Recognition:
+    def recognize(self, records: Values) -> Recognition:
         """Return which of these records are in context."""
         return Recognition(frozenset(self.in_context().records))
 
@@ -102,7 +102,7 @@ class Condition:
         """
         raise RefusedAction("not-offered", "this command is not available here")
 
-    def summarise(self, text: str) -> None:
+    def summarize(self, text: str) -> None:
         """Store the summary that was due."""
         raise ValueError("no summary is due")
 
@@ -209,8 +209,8 @@ class Scratch(Condition):
         used = self._used()
         return InContext(notes=numbered, room=f"{used} of {self.limit} characters used", free=self.limit - used)
 
-    def recognise(self, records: Values) -> Recognition:
-        return recognise(self._lines, records)
+    def recognize(self, records: Values) -> Recognition:
+        return recognize(self._lines, records)
 
     def perform(self, action: Action, near: Mapping[int, str]) -> str | MemoryCall:
         match action:
@@ -274,8 +274,8 @@ class Compaction(Condition):
         used, limit = len(notes), self.limit_characters
         return InContext(notes=notes, room=f"{used} of {limit} characters used", free=limit - used)
 
-    def recognise(self, records: Values) -> Recognition:
-        return recognise(self._lines, records)
+    def recognize(self, records: Values) -> Recognition:
+        return recognize(self._lines, records)
 
     def submit(self, t: int, values: Payload, takes_slot: bool) -> int | None:
         self._lines.append(show_record(self.spec, t, values))
@@ -285,7 +285,7 @@ class Compaction(Condition):
     def fetch(self, t: int, values: Payload, step: int) -> int | None:
         return self.submit(t, values, False)
 
-    def summarise(self, text: str) -> None:
+    def summarize(self, text: str) -> None:
         """Replace what was visible with a summary, cut to its limit."""
         self._lines = [*filter(None, [printable(text.strip())[: self.summary_characters]])]
         self.summary_due = False

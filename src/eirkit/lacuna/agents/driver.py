@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 
 from eirkit.errors import InfrastructureError
-from eirkit.lacuna.agents.recognition import recognise
+from eirkit.lacuna.agents.recognition import recognize
 from eirkit.lacuna.agents.session import Session
 from eirkit.lacuna.agents.telemetry import Consultation, Exchange, Trace
 from eirkit.lacuna.memories.calls import call_with_timeout, label_of, read_stored, usage_of
@@ -46,7 +46,7 @@ async def consult(
     Args:
         records: the values that right records contain: the agent's own answers, or what it computed again.
         seconds: time limit; StoreError is raised after it.
-        weigh: query the usage after every write; this does not count towards the latency.
+        weigh: query the usage after every write; this does not count toward the latency.
         passages: that a search asks for; None: all that the system returns, of which the first are shown.
     """
     start = clock()
@@ -84,7 +84,7 @@ def lacking_in(
 ) -> tuple[tuple[int, ...], Stated, tuple[int, ...]]:
     """Return which records that a search named did not come back, which came with other digits, and which may have."""
     sought = {step: records[step] for step in call.steps if step in records}
-    seen = recognise(passages, sought, best_first=True)
+    seen = recognize(passages, sought, best_first=True)
     if len(seen.present) == len(sought):
         return (), (), ()
     uncertain = tuple(sorted(seen.uncertain - seen.stated.keys()))
@@ -118,7 +118,7 @@ async def _holds(memory: MemorySystem, step: int, values: Payload, seconds: floa
     text = await read_stored(memory, label_of(step), seconds)
     if text is None:
         return False
-    found = recognise((text[:LONGEST_PASSAGE],), {step: values})
+    found = recognize((text[:LONGEST_PASSAGE],), {step: values})
     return step in found.present or (step in found.uncertain and step not in found.stated)
 
 

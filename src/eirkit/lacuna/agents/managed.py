@@ -30,7 +30,7 @@ from eirkit.lacuna.agents.protocol import (
     read_reply,
     silence,
 )
-from eirkit.lacuna.agents.recognition import recognise
+from eirkit.lacuna.agents.recognition import recognize
 from eirkit.lacuna.agents.session import Injector, TaskSession, inject_nothing
 from eirkit.lacuna.memories.memory import LONGEST_PASSAGE, MOST_PASSAGES, MemoryCall, MemoryResult
 from eirkit.lacuna.models.message import Message
@@ -97,7 +97,7 @@ class ManagedSession(TaskSession):
             raise ValueError("nothing was requested of the model; call request first")
         self._asked = False
         if self.condition.summary_due:
-            self._summarise(reply)
+            self._summarize(reply)
         else:
             self._outcomes = []
             self._pending.extend(read_reply(reply, self.protocol))
@@ -111,7 +111,7 @@ class ManagedSession(TaskSession):
             passages = [printable(passage[:LONGEST_PASSAGE]) for passage in result.passages[:MOST_PASSAGES]]
             self._arrival.found = "\n".join(passages)
             self._arrival.sought |= set(call.steps)
-            self._arrival.take(recognise(passages, self._records, best_first=True), self._records)
+            self._arrival.take(recognize(passages, self._records, best_first=True), self._records)
             self._outcomes[-1] = f"{len(passages)} passages found"
         self._work()
 
@@ -180,7 +180,7 @@ class ManagedSession(TaskSession):
         self._pass_over()
         self._close_step()
         step = self.task.steps[upcoming - 1]
-        known = self.condition.recognise(self._records)
+        known = self.condition.recognize(self._records)
         retained, uncertain = known.present, known.uncertain.intersection(step.refs)
         # What was never answered cannot be lost.
         missing = tuple(r for r in step.refs if r in self.submitted and r not in retained and r not in uncertain)
@@ -253,7 +253,7 @@ class ManagedSession(TaskSession):
 
     def _near(self) -> dict[int, Payload]:
         """Return the records that the agent sees now, except those that an intervention injected."""
-        near = {t: self._records[t] for t in self.condition.recognise(self._records).present}
+        near = {t: self._records[t] for t in self.condition.recognize(self._records).present}
         return near if self._arrival is None else near | self._in_sight(self._arrival)
 
     def _in_sight(self, arrival: CurrentStep) -> dict[int, Payload]:
@@ -307,12 +307,12 @@ class ManagedSession(TaskSession):
         text = f"{last.content}\nSUMMARY at most {room} characters\n{ask}"
         return Request((*before, Message("user", text)), visible=visible)
 
-    def _summarise(self, reply: Reply) -> None:
+    def _summarize(self, reply: Reply) -> None:
         self._count()
         text, cut = set_aside(reply.text)[0], silence(reply)
         if cut is not None:
             text = text.rpartition(" ")[0]  # half a number would be another number
-        self.condition.summarise(text)
+        self.condition.summarize(text)
         kept = min(len(text), self.condition.summary_characters)
         reason = "" if cut is None else cut.kind
         self._log(self.position, "SUMMARY", "done", f"{kept} of {len(text)} characters kept", reason=reason)

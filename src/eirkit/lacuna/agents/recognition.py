@@ -101,7 +101,7 @@ class Recognition:
     stated: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # digits in place of the right ones
 
 
-def recognise(texts: Iterable[str], records: Values, *, best_first: bool = False) -> Recognition:
+def recognize(texts: Iterable[str], records: Values, *, best_first: bool = False) -> Recognition:
     """Return which records the texts hold.
 
     Args:
@@ -141,7 +141,7 @@ def _all_have(stated: tuple[Statement, ...], values: Payload) -> bool:
 
 def records_in(text: str, records: Values) -> frozenset[int]:
     """Return the steps whose record one text holds."""
-    return recognise((text,), records).present
+    return recognize((text,), records).present
 
 
 @lru_cache(maxsize=1 << 12)  # notes and passages are shown again and again

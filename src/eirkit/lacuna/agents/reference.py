@@ -56,7 +56,7 @@ class Reference:
         if "NEXT" not in commands:
             return self.answer(seen, request)
         if (limit := seen.visible.summary_characters) is not None:
-            return self.summarise(seen, limit)
+            return self.summarize(seen, limit)
         if seen.t == seen.spec.n and seen.visible.answered:
             return "DONE"
         if seen.t == 0 or seen.visible.answered:
@@ -85,7 +85,7 @@ class Reference:
         """Return actions that store the last answer, each with a line break."""
         return ""
 
-    def summarise(self, seen: Situation, characters: int) -> str:
+    def summarize(self, seen: Situation, characters: int) -> str:
         """Return the summary when the context is full; empty by default."""
         return ""
 
@@ -157,7 +157,7 @@ class Recoverer(Reference):
         rest = [r for r in seen.missing if r not in read] if left.recomputations != 0 else []
         return _lines([*(f"READ {r}" for r in read), *(f"RECOMPUTE {r}" for r in rest)])
 
-    def summarise(self, seen: Situation, characters: int) -> str:
+    def summarize(self, seen: Situation, characters: int) -> str:
         """Keep the newest records that fit."""
         known = everything_known(seen)
         records = [show_record(seen.spec, t, known[t]) for t in sorted(known, reverse=True)]
@@ -178,7 +178,7 @@ class NaiveRecoverer(Recoverer):
     """Recovers one value per reply and repeats the same reads."""
 
     def probe(self, probe: ProbeView, request: Request) -> str:
-        """Walk every path again, as recursion without memoisation does; the position follows from the read count."""
+        """Walk every path again, as recursion without memoization does; the position follows from the read count."""
         path = [probe.target]
         for _ in range(probe.reads):
             path.extend(reversed(probe.needs(path.pop())))

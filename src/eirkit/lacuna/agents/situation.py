@@ -1,6 +1,6 @@
 """What is visible to an agent in this process: the step, the values it knows, and those that it misses.
 
-Records are objects; only notes and passages of memories are text, of which an agent learns what `recognise` says that
+Records are objects; only notes and passages of memories are text, of which an agent learns what `recognize` says that
 they state.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from eirkit.lacuna.agents.recognition import recognise
+from eirkit.lacuna.agents.recognition import recognize
 from eirkit.lacuna.models.model import Request
 from eirkit.lacuna.tasks.task import Payload, TaskSpec
 from eirkit.lacuna.tasks.view import Visible
@@ -85,5 +85,5 @@ def _stated(
 ) -> dict[int, Payload]:
     """Return what texts state for some steps, of which nothing is known: no value of a record is negative."""
     unknown = (-1,) * width
-    stated = recognise(texts, dict.fromkeys(steps, unknown), best_first=best_first).stated
+    stated = recognize(texts, dict.fromkeys(steps, unknown), best_first=best_first).stated
     return {t: tuple(map(int, digits)) for t, digits in stated.items() if len(digits) == width}

@@ -48,7 +48,7 @@ class Consultation(Struct, frozen=True, gc=False):
     stored: tuple[str, ...] | None = None  # after a conversation was observed: all texts held; None if unknown
 
     @property
-    def mislabelled(self) -> tuple[int, ...]:
+    def mislabeled(self) -> tuple[int, ...]:
         """Steps searched for whose label came back with another value."""
         return tuple([step for step, _ in self.stated])
 
@@ -149,7 +149,7 @@ def _consultation(entry: Consultation, texts: bool, before: tuple[str, ...] | No
         entry.returned_characters,
         entry.lacking,
         entry.held,
-        entry.mislabelled,
+        entry.mislabeled,
         entry.uncertain,
         entry.records,
         entry.bytes,

@@ -1,7 +1,7 @@
 """Workloads made of files that the user has: conversations of LongMemEval and MEME, with their labels.
 
 A task is one entry of the file, numbered by its seed. Answers of these benchmarks are free text that others judge by a
-model. Here a reply agrees if it contains the labelled answer; whether another wording is right stays open.
+model. Here a reply agrees if it contains the labeled answer; whether another wording is right stays open.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from eirkit.errors import SpecError, UsageError
 from eirkit.lacuna.conversation.language import load_language
-from eirkit.lacuna.conversation.published import ABSTAIN, LONGMEMEVAL, MEME, LabelledQuestion, PublishedFile
+from eirkit.lacuna.conversation.published import ABSTAIN, LONGMEMEVAL, MEME, LabeledQuestion, PublishedFile
 from eirkit.lacuna.conversation.scoring import Words, is_unknown
 from eirkit.lacuna.conversation.workload import Conversation, Question
 from eirkit.lacuna.tasks.task import ConversationSpec
@@ -28,16 +28,16 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
-class LabelledConversation(Conversation):
+class LabeledConversation(Conversation):
     """One entry of a file."""
 
-    labels: tuple[LabelledQuestion, ...]  # of its questions
+    labels: tuple[LabeledQuestion, ...]  # of its questions
 
     def canonical(self, t: int, text: str) -> str:
         return plain_words(text)
 
     def agrees(self, t: int, submitted: str) -> bool:
-        """Return whether an answer, in its canonical form, contains the labelled one."""
+        """Return whether an answer, in its canonical form, contains the labeled one."""
         question = self.labels[t - 1]
         if question.kind == ABSTAIN:
             return is_unknown(load_language().answer_words, Words(submitted))
@@ -72,14 +72,14 @@ class ConversationFile(TextWorkload, ABC):
         if spec.questions != _most_questions(spec.preset, self.kind):
             raise SpecError(f"{spec.preset} has no longer {spec.questions} questions at most; begin anew")
 
-    def tasks(self, spec: ConversationSpec, seeds: Sequence[int]) -> Iterator[LabelledConversation]:
+    def tasks(self, spec: ConversationSpec, seeds: Sequence[int]) -> Iterator[LabeledConversation]:
         file = PublishedFile(Path(spec.preset))
         for seed in seeds:
             if not seed < len(file):
                 raise SpecError(f"seed {seed} is beyond the {len(file):,} entries of {spec.preset}; choose less")
             yield self._task(spec.with_seed(seed), file)
 
-    def _task(self, spec: ConversationSpec, file: PublishedFile) -> LabelledConversation:
+    def _task(self, spec: ConversationSpec, file: PublishedFile) -> LabeledConversation:
         told = file[spec.seed]
         right = tuple(plain_words(UNKNOWN if one.kind == ABSTAIN else one.answer) for one in told.questions)
         whole = json.dumps([told.questions, told.sessions])  # with the labels, by which answers are judged
@@ -87,7 +87,7 @@ class ConversationFile(TextWorkload, ABC):
         questions = tuple(
             Question(t, one.text, one.kind, before[one.after], one.day) for t, one in enumerate(told.questions, 1)
         )
-        return LabelledConversation(
+        return LabeledConversation(
             spec, sha256(whole.encode()).hexdigest(), told.sessions, questions, right, told.questions
         )
 

@@ -1,4 +1,4 @@
-"""Judges runs on labelled conversations: whether a reply contains the labelled answer, and what became of the evidence.
+"""Judges runs on labeled conversations: whether a reply contains the labeled answer, and what became of the evidence.
 
 Evidence is found by its text: a turn by its words, a session by any of its turns, a value by itself. A store that keeps
 conversations in words of its own cannot be searched for turns, and then nothing is said to be lost.
@@ -13,16 +13,16 @@ from msgspec.structs import replace
 
 from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY
 from eirkit.lacuna.agents.telemetry import Trace
-from eirkit.lacuna.conversation.labelled import LabelledConversation, has_words, plain_words
+from eirkit.lacuna.conversation.labeled import LabeledConversation, has_words, plain_words
 from eirkit.lacuna.conversation.outcomes import LONGEST_EVIDENCE, AnswerVerdict, Seen, record_of
-from eirkit.lacuna.conversation.published import ABSTAIN, LabelledQuestion
+from eirkit.lacuna.conversation.published import ABSTAIN, LabeledQuestion
 from eirkit.records.runs import ConversationRun, EvidenceCounts
 
 LEAST_BEGINNING = 40  # characters of a turn by which one that was cut is known
 
 
 @dataclass(frozen=True, slots=True)
-class LabelledEvidence:
+class LabeledEvidence:
     """One piece of evidence: it is there where any of its texts is."""
 
     texts: tuple[str, ...]
@@ -43,24 +43,23 @@ class LabelledEvidence:
         return None
 
 
-def evidence_of(task: LabelledConversation, question: LabelledQuestion) -> list[LabelledEvidence]:
-    """Return what a question needs, as finely as it is labelled."""
+def evidence_of(task: LabeledConversation, question: LabeledQuestion) -> list[LabeledEvidence]:
+    """Return what a question needs, as finely as it is labeled."""
     if question.kind == ABSTAIN:
         return []
     if question.values:
-        return [LabelledEvidence((one.value,), verbatim=False) for one in question.values]
+        return [LabeledEvidence((one.value,), verbatim=False) for one in question.values]
     if question.turns is not None:
-        return [LabelledEvidence((task.dialogues[s].messages[t].text,), verbatim=True) for s, t in question.turns]
+        return [LabeledEvidence((task.dialogues[s].messages[t].text,), verbatim=True) for s, t in question.turns]
     return [
-        LabelledEvidence(tuple(one.text for one in task.dialogues[s].messages), verbatim=True)
-        for s in question.sessions
+        LabeledEvidence(tuple(one.text for one in task.dialogues[s].messages), verbatim=True) for s in question.sessions
     ]
 
 
 class LabelJudge:
     """Judges the answers of one run."""
 
-    def __init__(self, task: LabelledConversation) -> None:
+    def __init__(self, task: LabeledConversation) -> None:
         self.task = task
         self.turns = {plain_words(one.text) for told in task.sessions for one in told.messages}
 
@@ -81,25 +80,25 @@ class LabelJudge:
 
     def fate(
         self,
-        question: LabelledQuestion,
+        question: LabeledQuestion,
         submitted: str,
         seen: Seen,
-        needed: Sequence[LabelledEvidence],
-        lacking: Sequence[LabelledEvidence],
+        needed: Sequence[LabeledEvidence],
+        lacking: Sequence[LabeledEvidence],
     ) -> tuple[str, str]:
-        """Return why an answer does not contain the labelled one, and the text that shows it."""
+        """Return why an answer does not contain the labeled one, and the text that shows it."""
         stated = [one for one in question.old if has_words(submitted, plain_words(one))]
         if stated and not any(has_words(submitted, plain_words(one.value)) for one in question.values):
             return "word_stale", stated[-1]
         if not lacking:
-            return ("word_unmatched" if needed else "word_unlabelled"), question.answer
+            return ("word_unmatched" if needed else "word_unlabeled"), question.answer
         return self.of_lacking(lacking[0], seen)
 
-    def of_lacking(self, one: LabelledEvidence, seen: Seen) -> tuple[str, str]:
+    def of_lacking(self, one: LabeledEvidence, seen: Seen) -> tuple[str, str]:
         """Return what became of evidence that was not shown."""
         text = one.texts[0]
         if not seen.memory:
-            return ("word_summary" if seen.summarised else "word_cut"), text
+            return ("word_summary" if seen.summarized else "word_cut"), text
         if (cut := one.cut_in(seen.passages)) is not None:
             return "word_cut", cut
         held = [stored for stored in seen.stored if stored is not None]
@@ -119,8 +118,8 @@ class LabelJudge:
         return any(has_words(plain_words(text), turn) for text in texts for turn in self.turns)
 
 
-def judge_labelled(
-    task: LabelledConversation, trace: Trace, condition: str, shown: Mapping[int, str]
+def judge_labeled(
+    task: LabeledConversation, trace: Trace, condition: str, shown: Mapping[int, str]
 ) -> tuple[list[AnswerVerdict], ConversationRun]:
     """Return the verdicts on all questions of a run, and what its record says about them."""
     judge = LabelJudge(task)
@@ -128,15 +127,15 @@ def judge_labelled(
     recalled = {one.t: one.passages for one in trace.consultations if one.call.verb == "recall"}
     submitted = {one.t: one.text for one in trace.decisions}
     verdicts = []
-    labelled = all_shown = some_shown = 0
+    labeled = all_shown = some_shown = 0
     for question in task.questions:
         given = submitted.get(question.t)
         passages = recalled.get(question.t, ()) if condition == MEMORY else (shown[question.after],)
         seen = Seen(passages, stored[: question.after], condition == MEMORY, condition == COMPACTION)
         verdict, needed, found = judge.judge(question.t, given, seen)
         verdicts.append(verdict)
-        labelled += needed > 0
+        labeled += needed > 0
         all_shown += 0 < needed == found
         some_shown += 0 < found < needed
-    evidence = EvidenceCounts(labelled, all_shown, some_shown)
+    evidence = EvidenceCounts(labeled, all_shown, some_shown)
     return verdicts, replace(record_of(task, trace, verdicts), evidence=evidence)

@@ -60,7 +60,7 @@ _OWN: dict[str, tuple[Cause, Kind]] = {
     "word_unlisted": ("undetermined", "uncertain"),
     "word_rewritten": ("undetermined", "uncertain"),
     "word_unmatched": ("undetermined", "uncertain"),
-    "word_unlabelled": ("undetermined", "uncertain"),
+    "word_unlabeled": ("undetermined", "uncertain"),
 }
 
 
@@ -90,7 +90,7 @@ class Seen:
     passages: tuple[str, ...]
     stored: tuple[tuple[str, ...] | None, ...]  # after each session; None where the store cannot be listed
     memory: bool  # False where the conversation itself was shown
-    summarised: bool = False  # what was shown is a summary
+    summarized: bool = False  # what was shown is a summary
     opaque: bool = False  # a server compacted it, and nobody can read what that left
 
 
@@ -197,13 +197,13 @@ class ConversationJudge:
         unknown = self.task.language.table["unknown"].casefold()
         if submitted != unknown and (found := self.by_answer(asked, submitted, seen, lacking)) is not None:
             return found, self.showing(asked, submitted, seen)
-        if needed and (seen.memory or seen.summarised) and self.is_misdated(asked, seen):
+        if needed and (seen.memory or seen.summarized) and self.is_misdated(asked, seen):
             lines = [line for passage in seen.passages for line in passage.splitlines()]
             return "word_misdated", self.holding(needed[0], lines) or self.text_of(needed[0])
         if lacking is not None:
             return self.by_store(lacking, seen)
         if needed and not self.tells(asked, seen):
-            return "word_unclear" if seen.memory or seen.summarised else "word_cut", self.text_of(needed[0])
+            return "word_unclear" if seen.memory or seen.summarized else "word_cut", self.text_of(needed[0])
         if submitted == unknown:
             return "word_not_used", self.text_of(needed[0]) if needed else ""
         shown = "\n".join(seen.passages).casefold()
@@ -331,7 +331,7 @@ class ConversationJudge:
         """Return what became of a statement that was needed and not shown."""
         text = self.text_of(lacking)
         if not seen.memory:
-            return "word_summary" if seen.summarised else "word_cut", text
+            return "word_summary" if seen.summarized else "word_cut", text
         if self.foreign(seen.passages) is not None:
             return "word_scope", self.foreign(seen.passages) or ""
         held = [stored for stored in seen.stored if stored is not None]

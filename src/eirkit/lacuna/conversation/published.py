@@ -30,7 +30,7 @@ _TRACKING = ("Agg", "Tr")  # tasks of MEME that ask for every value, not only fo
 _MARK = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]', re.DOTALL)
 
 
-class LabelledValue(NamedTuple):
+class LabeledValue(NamedTuple):
     """A value that a session states of something, as MEME labels it."""
 
     session: int
@@ -38,7 +38,7 @@ class LabelledValue(NamedTuple):
     value: str
 
 
-class LabelledQuestion(NamedTuple):
+class LabeledQuestion(NamedTuple):
     """One question about the first `after` sessions."""
 
     text: str
@@ -47,20 +47,20 @@ class LabelledQuestion(NamedTuple):
     day: int  # as `date.toordinal` counts
     after: int
     sessions: tuple[int, ...]  # those with evidence
-    turns: tuple[Turn, ...] | None  # the messages with evidence; None if only sessions are labelled
-    values: tuple[LabelledValue, ...] = ()  # that it needs, where values are labelled
+    turns: tuple[Turn, ...] | None  # the messages with evidence; None if only sessions are labeled
+    values: tuple[LabeledValue, ...] = ()  # that it needs, where values are labeled
     old: tuple[str, ...] = ()  # earlier values of the same things
 
 
-class LabelledEntry(NamedTuple):
+class LabeledEntry(NamedTuple):
     """Dated sessions, and questions about them with their answers and the place of the evidence."""
 
     name: str
     sessions: tuple[Dialogue, ...]
-    questions: tuple[LabelledQuestion, ...]
+    questions: tuple[LabeledQuestion, ...]
 
 
-def label_world(world: World, language: Language) -> LabelledEntry:
+def label_world(world: World, language: Language) -> LabeledEntry:
     """Return a world of ours in this form; evidence is every turn that says something of what a question rests on."""
     told = tell(world, language)
     spoken: dict[Key, list[Turn]] = {}
@@ -77,8 +77,8 @@ def label_world(world: World, language: Language) -> LabelledEntry:
             turns = sorted({turn for key in _keys(question, knowledge) for turn in spoken.get(key, ())})
             where = tuple(sorted({session for session, _ in turns}))
             shown = show_answer(language, question, answer)
-            found.append(LabelledQuestion(text, shown, ability, session.day, number + 1, where, tuple(turns)))
-    return LabelledEntry(f"words-{world.seed}", told, tuple(found))
+            found.append(LabeledQuestion(text, shown, ability, session.day, number + 1, where, tuple(turns)))
+    return LabeledEntry(f"words-{world.seed}", told, tuple(found))
 
 
 def _keys(question: WorldQuestion, knowledge: Knowledge) -> tuple[Key, ...]:
@@ -100,10 +100,10 @@ class PublishedFile:
     def __len__(self) -> int:
         return len(self._places)
 
-    def __iter__(self) -> Iterator[LabelledEntry]:
+    def __iter__(self) -> Iterator[LabeledEntry]:
         return (self[number] for number in range(len(self)))
 
-    def __getitem__(self, number: int) -> LabelledEntry:
+    def __getitem__(self, number: int) -> LabeledEntry:
         """Return a dialogue.
 
         Raises:
@@ -111,7 +111,7 @@ class PublishedFile:
         """
         return self.kind_and_entry(number)[1]
 
-    def kind_and_entry(self, number: int) -> tuple[str, LabelledEntry]:
+    def kind_and_entry(self, number: int) -> tuple[str, LabeledEntry]:
         """Return which benchmark an entry is of, and its dialogue."""
         start, end = self._places[number]
         try:
@@ -162,7 +162,7 @@ def _places_in(path: Path, size: int, changed: int) -> tuple[tuple[int, int], ..
     return tuple(found)
 
 
-def _reader(entry: Mapping[str, Any]) -> tuple[str, Callable[[Mapping[str, Any]], LabelledEntry]]:
+def _reader(entry: Mapping[str, Any]) -> tuple[str, Callable[[Mapping[str, Any]], LabeledEntry]]:
     if "haystack_sessions" in entry:
         return LONGMEMEVAL, _longmemeval
     if "after_questions" in entry:
@@ -170,7 +170,7 @@ def _reader(entry: Mapping[str, Any]) -> tuple[str, Callable[[Mapping[str, Any]]
     raise KeyError("haystack_sessions")
 
 
-def _longmemeval(entry: Mapping[str, Any]) -> LabelledEntry:
+def _longmemeval(entry: Mapping[str, Any]) -> LabeledEntry:
     days = [_time(one) for one in entry["haystack_dates"]]
     order = sorted(range(len(days)), key=days.__getitem__)  # the file with evidence alone is not in order
     raw = [entry["haystack_sessions"][old] for old in order]
@@ -178,7 +178,7 @@ def _longmemeval(entry: Mapping[str, Any]) -> LabelledEntry:
     names, wanted = [entry["haystack_session_ids"][old] for old in order], set(entry["answer_session_ids"])
     turns = tuple((s, t) for s, one in enumerate(raw) for t, turn in enumerate(one) if turn.get("has_answer"))
     name = str(entry["question_id"])
-    question = LabelledQuestion(
+    question = LabeledQuestion(
         str(entry["question"]),
         str(entry["answer"]),
         ABSTAIN if name.endswith("_abs") else str(entry["question_type"]),
@@ -187,14 +187,14 @@ def _longmemeval(entry: Mapping[str, Any]) -> LabelledEntry:
         tuple(number for number, one in enumerate(names) if one in wanted),
         turns or None,
     )
-    return LabelledEntry(name, sessions, (question,))
+    return LabeledEntry(name, sessions, (question,))
 
 
-def _meme(entry: Mapping[str, Any]) -> LabelledEntry:
+def _meme(entry: Mapping[str, Any]) -> LabeledEntry:
     raw = entry["sessions"]
     sessions = tuple(_told(_time(one["timestamp"]), one["conversation"]) for one in raw)
     facts = [
-        LabelledValue(number, str(fact["entity"]), str(fact["value"]))
+        LabeledValue(number, str(fact["entity"]), str(fact["value"]))
         for number, one in enumerate(raw)
         if one["type"] == "evidence"
         for fact in one.get("gold_facts") or ()
@@ -204,13 +204,13 @@ def _meme(entry: Mapping[str, Any]) -> LabelledEntry:
     for block in filter(None, (entry.get("before_questions"), entry["after_questions"])):
         after, day = int(block["position_after_session"]) + 1, _time(block["timestamp"]).toordinal()
         found += [_meme_question(one, facts, marked, after, day) for one in block["questions"]]
-    return LabelledEntry(str(entry["episode_id"]), sessions, tuple(found))
+    return LabeledEntry(str(entry["episode_id"]), sessions, tuple(found))
 
 
 def _meme_question(
-    asked: Mapping[str, Any], facts: Sequence[LabelledValue], marked: Sequence[int], after: int, day: int
-) -> LabelledQuestion:
-    """Return a question with the values that it needs; where none is labelled, all sessions with evidence."""
+    asked: Mapping[str, Any], facts: Sequence[LabeledValue], marked: Sequence[int], after: int, day: int
+) -> LabeledQuestion:
+    """Return a question with the values that it needs; where none is labeled, all sessions with evidence."""
     entities = asked.get("entity") or ()
     wanted = {entities} if isinstance(entities, str) else set(map(str, entities))
     stated = [one for one in facts if one.entity in wanted and one.session < after]
@@ -221,7 +221,7 @@ def _meme_question(
     gold = asked.get("gold_answer", asked.get("expected_answer"))
     where = tuple(sorted({one.session for one in needed})) or tuple(n for n in marked if n < after)
     kind = ABSTAIN if kind == "Abs" else kind
-    return LabelledQuestion(str(asked["question"]), str(gold), kind, day, after, where, None, needed, old)
+    return LabeledQuestion(str(asked["question"]), str(gold), kind, day, after, where, None, needed, old)
 
 
 def _told(when: datetime, turns: Sequence[Mapping[str, Any]]) -> Dialogue:

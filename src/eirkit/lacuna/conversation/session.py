@@ -45,10 +45,10 @@ You sum up conversations between a user and an assistant. Your summary takes the
 from it, and what it leaves out is lost. Put the day in front of what was said on it, as in [2031-01-06]."""
 _SPACE = "Write at most {characters} characters."
 SUMMARY_PROMPTS = {
-    "plain": f"Summarise what is shown above. {_SPACE}",
+    "plain": f"Summarize what is shown above. {_SPACE}",
     "facts": f"List the facts that were stated above. {_SPACE}",
     "instructions": "Begin with every standing instruction of the user that is in force, word for word. Then "
-    f"summarise the rest of what is shown above. {_SPACE}",
+    f"summarize the rest of what is shown above. {_SPACE}",
 }
 PASSAGE, PASSAGE_END = "<passage>", "</passage>"
 TOLD = "That is all for now; questions will follow. Reply with: OK"

@@ -1,1 +1,1 @@
-"""Analysis of finished runs: causes of wrong steps, fates of needed records, behaviour, statistics. Runs nothing."""
+"""Analysis of finished runs: causes of wrong steps, fates of needed records, behavior, statistics. Runs nothing."""

@@ -30,7 +30,7 @@ _MENTION = re.compile(r"\bA_?\{?0*(\d{1,6})\b")  # also A7 and A_{7}, as people 
 
 
 @dataclass(frozen=True, slots=True)
-class Behaviour:
+class Behavior:
     """Counts over the actions of one run; the properties are rates, None if the denominator is 0."""
 
     retrievals: int
@@ -57,17 +57,17 @@ class Behaviour:
         return _rate(self.written, self.correct)
 
 
-def measure_behaviour(
+def measure_behavior(
     graph: Graph, actions: Sequence[ActionTaken], decisions: Iterable[Decision], verdicts: Iterable[Verdict] = ()
-) -> Behaviour:
-    """Return the behaviour of one run from its actions and the correctness of its answers."""
+) -> Behavior:
+    """Return the behavior of one run from its actions and the correctness of its answers."""
     actions = [action for action in actions if action.outcome != "late"]
     submitted = {decision.t: decision.values for decision in decisions if decision.values is not None}
     retrieved = [(action.t, r) for action in actions for r in retrievals_of(action)]
     current = [(t, r) for t, r in retrieved if t and r in graph[t - 1]]
     ahead = [(t, r) for t, r in retrieved if not (t and r in graph[t - 1])]
     correct = {verdict.t for verdict in verdicts if verdict.correct}
-    return Behaviour(
+    return Behavior(
         retrievals=len(retrieved),
         just_in_time=len(current),
         redundant=sum(count - 1 for count in Counter(retrieved).values()),
@@ -204,7 +204,7 @@ class Valley:
 
     depth: float  # the lowest accuracy − the no-recovery floor's at the same h; negative: the memory reduced accuracy
     h: int  # where that is
-    dip: float  # the lowest accuracy − the worse of both neighbouring capacities'; negative: a true valley; 0 if none
+    dip: float  # the lowest accuracy − the worse of both neighboring capacities'; negative: a true valley; 0 if none
     dip_h: int | None
 
 

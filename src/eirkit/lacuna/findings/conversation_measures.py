@@ -25,8 +25,8 @@ ABILITIES: tuple[Ability, ...] = get_args(Ability)
 _ASKED = "questions"
 
 
-# An outcome that a record of another task can have too has its colour.
-_COLOURS = {
+# An outcome that a record of another task can have too has its color.
+_COLORS = {
     "word_withdrawn": "withdrawn",
     "word_false": "taken-back",
     "word_planted": "planted",
@@ -42,7 +42,7 @@ _COLOURS = {
     "word_unlisted": "unlisted",
     "word_rewritten": "other-words",
     "word_unmatched": "unmatched",
-    "word_unlabelled": "unlabelled",
+    "word_unlabeled": "unlabeled",
     "word_misdated": "misdated",
     "word_unclear": "unclear",
     "word_not_used": "not-used",
@@ -54,7 +54,7 @@ _COLOURS = {
 
 
 def _outcome(id: str, label: str, meaning: str) -> Measure:
-    return Measure(id, label, meaning, "share", _ASKED, better="less", colour=_COLOURS[id])
+    return Measure(id, label, meaning, "share", _ASKED, better="less", color=_COLORS[id])
 
 
 ANSWER_MEASURES = MeasureGroup(
@@ -87,12 +87,12 @@ ANSWER_MEASURES = MeasureGroup(
         _outcome(
             "word_rewritten",
             "not known: other words",
-            "the store has other words than the labelled ones",
+            "the store has other words than the labeled ones",
         ),
         _outcome(
-            "word_unmatched", "shown, answered otherwise", "all labelled evidence was shown, and the answer differs"
+            "word_unmatched", "shown, answered otherwise", "all labeled evidence was shown, and the answer differs"
         ),
-        _outcome("word_unlabelled", "no labelled evidence", "the question has no labels, and the answer differs"),
+        _outcome("word_unlabeled", "no labeled evidence", "the question has no labels, and the answer differs"),
         _outcome(
             "word_misdated",
             "dates wrong or missing",
@@ -113,13 +113,13 @@ ANSWER_MEASURES = MeasureGroup(
     ),
 )
 _LABELS = "questions with labels"
-LABELLED_EVIDENCE = MeasureGroup(
+LABELED_EVIDENCE = MeasureGroup(
     "word_evidence",
-    "Labelled evidence in what was shown",
+    "Labeled evidence in what was shown",
     (
-        Measure("labelled", _LABELS, "questions whose evidence is labelled", pooled="sum"),
-        Measure("all_shown", "all shown", "all that is labelled was shown", "share", _LABELS, better="more"),
-        Measure("some_shown", "part shown", "some of what is labelled was shown", "share", _LABELS),
+        Measure("labeled", _LABELS, "questions whose evidence is labeled", pooled="sum"),
+        Measure("all_shown", "all shown", "all that is labeled was shown", "share", _LABELS, better="more"),
+        Measure("some_shown", "part shown", "some of what is labeled was shown", "share", _LABELS),
     ),
 )
 _AFTER = "after the last session"

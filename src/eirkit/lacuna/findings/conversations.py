@@ -43,12 +43,12 @@ def _returned_bytes(runs: Sequence[ConversationRun]) -> float | None:
 
 
 def _evidence(runs: Sequence[EvidenceCounts]) -> EvidenceShares:
-    """Return how many questions have labelled evidence, and for which share of them it was shown."""
-    labelled = [run for run in runs if run.labelled]
+    """Return how many questions have labeled evidence, and for which share of them it was shown."""
+    labeled = [run for run in runs if run.labeled]
     return EvidenceShares(
-        sum(run.labelled for run in labelled),
-        mean(run.all_shown / run.labelled for run in labelled),
-        mean(run.some_shown / run.labelled for run in labelled),
+        sum(run.labeled for run in labeled),
+        mean(run.all_shown / run.labeled for run in labeled),
+        mean(run.some_shown / run.labeled for run in labeled),
     )
 
 

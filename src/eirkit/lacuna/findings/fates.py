@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eirkit.lacuna.agents.conditions import named_steps
-from eirkit.lacuna.agents.recognition import Recognition, Values, recognise
+from eirkit.lacuna.agents.recognition import Recognition, Values, recognize
 from eirkit.lacuna.agents.telemetry import Consultation
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.findings.summary import NOT_ASKED
@@ -101,9 +101,9 @@ def _consultation(event: MemoryExchange, text: str, own: Values) -> Consultation
     elif event.verb == "search":
         steps = named_steps(text)
     stated: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    if event.mislabelled:
-        read = recognise(passages, {step: own[step] for step in steps if step in own}, best_first=True).stated
-        stated = tuple((step, read[step]) for step in event.mislabelled if step in read)
+    if event.mislabeled:
+        read = recognize(passages, {step: own[step] for step in steps if step in own}, best_first=True).stated
+        stated = tuple((step, read[step]) for step in event.mislabeled if step in read)
     return Consultation(
         event.t,
         MemoryCall(event.verb, text, steps),
@@ -150,7 +150,7 @@ def _fate(
 def _returned(one: Consultation, r: int, own: Values) -> Recognition:
     """Return what a search returned for step r, requested or not."""
     if r not in one.call.steps:
-        return recognise(one.passages, {r: own[r]} if r in own else {}, best_first=True)
+        return recognize(one.passages, {r: own[r]} if r in own else {}, best_first=True)
     came = r not in one.lacking and r not in one.uncertain
     return Recognition(frozenset((r,) if came else ()), frozenset(one.uncertain), dict(one.stated))
 
@@ -169,7 +169,7 @@ def _wrong(r: int, digits: tuple[str, ...], written: Mapping[int, Sequence[str]]
 
 
 def _is_confused(one: Consultation) -> bool:
-    return bool(one.passages) and any(r in one.held and r not in one.mislabelled for r in one.lacking)
+    return bool(one.passages) and any(r in one.held and r not in one.mislabeled for r in one.lacking)
 
 
 def memory_record(used: MemoryUsage | None, consultations: Sequence[Consultation], lookups: FateCounts) -> MemoryRun:

@@ -7,8 +7,8 @@ from eirkit.measures import Measure, MeasureGroup
 _OF_STEPS = "scored steps"
 
 
-def _cause(id: str, label: str, meaning: str, colour: str) -> Measure:
-    return Measure(id, label, meaning, "share", _OF_STEPS, better="less", colour=colour)
+def _cause(id: str, label: str, meaning: str, color: str) -> Measure:
+    return Measure(id, label, meaning, "share", _OF_STEPS, better="less", color=color)
 
 
 CAUSE_MEASURES = MeasureGroup(
@@ -43,8 +43,8 @@ CAUSE_MEASURES = MeasureGroup(
 
 
 def _kind(id: str, label: str, meaning: str, cause: str) -> Measure:
-    """Return a kind of wrong step; it has the colour of its cause."""
-    return Measure(id, label, meaning, pooled="sum", colour=cause)
+    """Return a kind of wrong step; it has the color of its cause."""
+    return Measure(id, label, meaning, pooled="sum", color=cause)
 
 
 KIND_MEASURES = MeasureGroup(
@@ -94,7 +94,7 @@ OUTCOME_MEASURES = MeasureGroup(
             "share",
             _NEEDED,
             better="more",
-            colour="used",
+            color="used",
         ),
         Measure(
             "not_used",
@@ -103,7 +103,7 @@ OUTCOME_MEASURES = MeasureGroup(
             "share",
             _NEEDED,
             better="less",
-            colour="not-used",
+            color="not-used",
         ),
         Measure(
             "returned",
@@ -111,7 +111,7 @@ OUTCOME_MEASURES = MeasureGroup(
             "a search retrieved the record, and other inputs or an answer that would show its use are missing",
             "share",
             _NEEDED,
-            colour="returned",
+            color="returned",
         ),
         Measure(
             "other_value",
@@ -120,7 +120,7 @@ OUTCOME_MEASURES = MeasureGroup(
             "share",
             _NEEDED,
             better="less",
-            colour="other-value",
+            color="other-value",
         ),
         Measure(
             "swapped_value",
@@ -129,7 +129,7 @@ OUTCOME_MEASURES = MeasureGroup(
             "share",
             _NEEDED,
             better="less",
-            colour="swapped-value",
+            color="swapped-value",
         ),
         Measure(
             "cut_value",
@@ -138,7 +138,7 @@ OUTCOME_MEASURES = MeasureGroup(
             "share",
             _NEEDED,
             better="less",
-            colour="cut-value",
+            color="cut-value",
         ),
         Measure(
             "stale_value",
@@ -147,7 +147,7 @@ OUTCOME_MEASURES = MeasureGroup(
             "share",
             _NEEDED,
             better="less",
-            colour="stale-value",
+            color="stale-value",
         ),
         Measure(
             "unclear",
@@ -157,7 +157,7 @@ OUTCOME_MEASURES = MeasureGroup(
             "share",
             _NEEDED,
             better="less",
-            colour="unclear",
+            color="unclear",
         ),
         Measure(
             "not_found",
@@ -166,7 +166,7 @@ OUTCOME_MEASURES = MeasureGroup(
             "share",
             _NEEDED,
             better="less",
-            colour="not-returned",
+            color="not-returned",
         ),
         Measure(
             "not_stored",
@@ -175,7 +175,7 @@ OUTCOME_MEASURES = MeasureGroup(
             "share",
             _NEEDED,
             better="less",
-            colour="not-stored",
+            color="not-stored",
         ),
         Measure(
             "not_sought",
@@ -184,7 +184,7 @@ OUTCOME_MEASURES = MeasureGroup(
             "share",
             _NEEDED,
             better="less",
-            colour="not-searched",
+            color="not-searched",
         ),
         Measure(
             "unwritten",
@@ -193,7 +193,7 @@ OUTCOME_MEASURES = MeasureGroup(
             "share",
             _NEEDED,
             better="less",
-            colour="not-written",
+            color="not-written",
         ),
     ),
 )
@@ -235,7 +235,7 @@ RUN_MEASURES = MeasureGroup(
             "share",
             "scored steps",
             better="more",
-            colour="correct",
+            color="correct",
         ),
         Measure(
             "informed_accuracy",
@@ -353,7 +353,7 @@ ARM_MEASURES = MeasureGroup(
             "correct answers where nothing is injected",
             "share",
             _MISSED,
-            colour="nothing-injected",
+            color="nothing-injected",
         ),
         Measure(
             "sham",
@@ -361,7 +361,7 @@ ARM_MEASURES = MeasureGroup(
             "correct answers where another value of the same length is injected under the required label",
             "share",
             _MISSED,
-            colour="sham-injected",
+            color="sham-injected",
         ),
         Measure(
             "oracle",
@@ -369,7 +369,7 @@ ARM_MEASURES = MeasureGroup(
             "correct answers where the required record is injected",
             "share",
             _MISSED,
-            colour="restored",
+            color="restored",
         ),
         Measure(
             "trajectory_accuracy", "trajectory accuracy", "correct answers over all steps", "share", "scored steps"

@@ -104,7 +104,7 @@ class EqualPressure:
 
 
 def equal_pressure_cells(trials: Iterable[PressureRun], *, seed: int = 0) -> tuple[EqualPressure, ...]:
-    """Return a permutation test for every pair of neighbouring lengths that share a pressure."""
+    """Return a permutation test for every pair of neighboring lengths that share a pressure."""
     cells: dict[float, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for trial in trials:
         cells[trial.pressure][trial.n].append(trial.accuracy)

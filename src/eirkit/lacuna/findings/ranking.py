@@ -36,7 +36,7 @@ class Lead(Struct, frozen=True):
 
     better: str
     worse: str
-    difference: float  # in favour of `better`, mean over cases
+    difference: float  # in favor of `better`, mean over cases
     low: float | None  # simultaneous with all other contrasts; None below six tasks
     high: float | None
     equal: bool  # the same value in every case

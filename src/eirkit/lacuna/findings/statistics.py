@@ -109,7 +109,7 @@ def spearman(first: Sequence[float], second: Sequence[float], *, seed: int = 0) 
 
     `estimate` is ρ, and 0 where one side is constant; `n` the observations.
     """
-    a, b = _centred_ranks(first), _centred_ranks(second)
+    a, b = _centered_ranks(first), _centered_ranks(second)
     scale = math.sqrt(float(a @ a) * float(b @ b))
     if scale == 0:
         return TestResult(0.0, 1.0, len(a), "exact")
@@ -161,10 +161,10 @@ def ranks(values: Sequence[float]) -> Floats:
     return shared
 
 
-def _centred_ranks(values: Sequence[float]) -> Floats:
+def _centered_ranks(values: Sequence[float]) -> Floats:
     ranked = ranks(values)
-    centred: Floats = ranked - ranked.mean() if len(ranked) else ranked
-    return centred
+    centered: Floats = ranked - ranked.mean() if len(ranked) else ranked
+    return centered
 
 
 def _over_orders(

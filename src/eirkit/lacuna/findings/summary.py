@@ -273,7 +273,7 @@ def read_summary(folder: Path) -> Summary:
         return written
     try:
         with SweepDatabase(folder) as database:
-            return summarise(database, () if written is None else written.stopped)
+            return summarize(database, () if written is None else written.stopped)
     except UsageError as error:
         if isinstance(error, InputFileError) and not isinstance(error, UntrustedError):
             raise  # damaged
@@ -282,7 +282,7 @@ def read_summary(folder: Path) -> Summary:
         raise InputFileError(f"{folder} is not finished and cannot be summed up ({error})") from error
 
 
-def summarise(database: SweepDatabase, stopped: Sequence[str] = ()) -> Summary:
+def summarize(database: SweepDatabase, stopped: Sequence[str] = ()) -> Summary:
     """Return the rows of a sweep from its database; a cell is pooled as soon as its last run is read."""
     settings, planned = database.settings(), database.planned()
     pooled_in = _Pooling(database.path)

@@ -51,7 +51,7 @@ def _sentence(blind: int, right: int, chance: float, finding: Doubt | None) -> s
     if finding == "leak":
         return f"leak: {seen}; the model has the information from elsewhere, so nothing is claimed about its loss"
     return (
-        f"contradiction: {seen}; the records were there in a form that was not recognised, or the model has them "
+        f"contradiction: {seen}; the records were there in a form that was not recognized, or the model has them "
         "from elsewhere, so nothing is claimed about their loss"
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from eirkit.lacuna.agents.recognition import read_text, recognise
+from eirkit.lacuna.agents.recognition import read_text, recognize
 from eirkit.lacuna.agents.telemetry import Consultation
 from eirkit.lacuna.findings.causes import Spread, Verdict, spread_of
 from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
@@ -336,7 +336,7 @@ class _RecordStory:
         right = self.fate in RETURNED
         for one in self.searches:
             for rank, passage in enumerate(one.passages, 1):
-                seen = recognise((passage,), own)
+                seen = recognize((passage,), own)
                 if self.r in (seen.present if right else seen.stated):
                     return rank, len(one.passages), passage
         return None, sum(len(one.passages) for one in self.searches), None

@@ -106,9 +106,9 @@ class _Bert:
         return result
 
     def _norm(self, state: Array, at: str) -> Array:
-        centred = state - state.mean(axis=-1, keepdims=True)
-        scale = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + self.epsilon)
-        result: Array = centred / scale * self.weights[f"{at}.weight"] + self.weights[f"{at}.bias"]
+        centered = state - state.mean(axis=-1, keepdims=True)
+        scale = np.sqrt((centered**2).mean(axis=-1, keepdims=True) + self.epsilon)
+        result: Array = centered / scale * self.weights[f"{at}.weight"] + self.weights[f"{at}.bias"]
         return result
 
 
@@ -146,10 +146,10 @@ def embed_ngrams(texts: Sequence[str]) -> Vectors:
         padded = f"  {text.lower()}  "
         for i in range(len(padded) - _GRAM + 1):
             vectors[row, crc32(padded[i : i + _GRAM].encode("utf-8", "surrogatepass")) % DIMENSIONS] += 1
-    return normalise(vectors)
+    return normalize(vectors)
 
 
-def normalise(vectors: Vectors) -> Vectors:
+def normalize(vectors: Vectors) -> Vectors:
     """Return the rows at length 1; a row of zeros stays one."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Vectors = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)

@@ -201,7 +201,7 @@ def refuse_plain_secrets(memory: str, settings: Mapping[str, Any]) -> None:
                 "variable such as MY_KEY and give '${MY_KEY}' instead"
             )
         for variable in _REFERENCE.findall(text):
-            if not names_secret(variable):  # secrets are recognised by these names and removed from messages
+            if not names_secret(variable):  # secrets are recognized by these names and removed from messages
                 raise UsageError(
                     f"{name} of memory {memory!r} refers to {variable}; choose a name with KEY, TOKEN, PASSWORD "
                     "or SECRET, so that its value is removed from records"

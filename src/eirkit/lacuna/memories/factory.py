@@ -49,7 +49,7 @@ from eirkit.registry import is_only_read, locate
 
 EMBEDDING = "embedding"  # a setting of a system that calls a model
 MINILM = "minilm"  # the default embedding
-_SPELT: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+_SPELLED: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 
 
 def kind_of(name: str, settings: Mapping[str, Any] | None = None) -> type[MemorySystem]:
@@ -286,7 +286,7 @@ def _check_types(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
         default = CALL_SECONDS if name == TIMEOUT else parameters[name].default if name in parameters else None
         wanted = next((one for one in (bool, int, float, str) if isinstance(default, one)), None)
         if wanted is not None and type(value) is not wanted and not (wanted is float and type(value) is int):
-            raise UsageError(f"{name} of memory {plan.name!r} is {value!r}; give {_SPELT[wanted]}")
+            raise UsageError(f"{name} of memory {plan.name!r} is {value!r}; give {_SPELLED[wanted]}")
 
 
 class LimitedMemory(MemoryWrapper):

@@ -15,7 +15,7 @@ from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.prompt import Renderer, render
 from eirkit.lacuna.agents.session import Session
 from eirkit.lacuna.agents.telemetry import Exchange, Trace, events_of
-from eirkit.lacuna.findings.behaviour import continuations
+from eirkit.lacuna.findings.behavior import continuations
 from eirkit.lacuna.findings.causes import score
 from eirkit.lacuna.findings.fates import memory_record
 from eirkit.lacuna.memories.calls import usage_of

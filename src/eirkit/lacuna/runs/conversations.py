@@ -12,8 +12,8 @@ from eirkit.lacuna.agents.conditions import COMPACTION, CONVERSATION_CONDITIONS,
 from eirkit.lacuna.agents.protocol import InForm
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.conversation.floor import floor_bits, present_requirement
-from eirkit.lacuna.conversation.labelled import LabelledConversation
-from eirkit.lacuna.conversation.labelled_outcomes import judge_labelled
+from eirkit.lacuna.conversation.labeled import LabeledConversation
+from eirkit.lacuna.conversation.labeled_outcomes import judge_labeled
 from eirkit.lacuna.conversation.outcomes import (
     AnswerVerdict,
     conversation_record,
@@ -37,7 +37,7 @@ from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.memories.factory import check_plan, sees_truth
 from eirkit.lacuna.models.model import Model, ModelOptions, ServerCompaction
 from eirkit.lacuna.runs.cells import CONVERSATION_ARMS, READER, plan_of
-from eirkit.lacuna.runs.family import Judgement, RescuedRun, TaskFamily, Unrecovered
+from eirkit.lacuna.runs.family import Judgment, RescuedRun, TaskFamily, Unrecovered
 from eirkit.lacuna.scripted.reader import Quoter, make_reader
 from eirkit.lacuna.tasks.task import ConversationSpec
 from eirkit.records.runs import ConversationRun, RunRecord, ServerCompactions
@@ -97,9 +97,9 @@ class ConversationTasks(TaskFamily[ConversationSpec, Conversation]):
     ) -> ConversationSession:
         return conversation_session(access, task, intervention)
 
-    def judge(self, access: Access, task: Conversation, trace: Trace) -> Judgement:
+    def judge(self, access: Access, task: Conversation, trace: Trace) -> Judgment:
         verdicts, record = judge_answers(access, task, trace)
-        return Judgement(verdicts, conversation=record)
+        return Judgment(verdicts, conversation=record)
 
     def rejudge(self, task: Conversation, trace: Trace) -> None:
         return None
@@ -122,7 +122,7 @@ class ConversationTasks(TaskFamily[ConversationSpec, Conversation]):
         return None
 
     def stand_in(self, task: Conversation) -> Model:
-        if isinstance(task, LabelledConversation):
+        if isinstance(task, LabeledConversation):
             return InForm(Quoter(ModelOptions(), USUAL_ANSWER))
         return InForm(make_reader(ModelOptions()))
 
@@ -146,7 +146,7 @@ def check_conversation_access(access: Access) -> None:
     if (plan := plan_of(access)) is not None:
         check_plan(plan)
         if sees_truth(plan.name):
-            raise UsageError(f"memory {plan.name!r} is made from labelled records; choose another for conversations")
+            raise UsageError(f"memory {plan.name!r} is made from labeled records; choose another for conversations")
 
 
 def conversation_session(
@@ -250,8 +250,8 @@ def judge_answers(access: Access, task: Conversation, trace: Trace) -> tuple[tup
             shown[one.after] = transcript(task.sessions[: one.after])  # where the server did not compact it
         elif one.after not in shown:
             shown[one.after] = shown_part(access, task, one.t, prompts) or ""
-    if isinstance(task, LabelledConversation):
-        found, record = judge_labelled(task, trace, access.condition, shown)
+    if isinstance(task, LabeledConversation):
+        found, record = judge_labeled(task, trace, access.condition, shown)
     elif isinstance(task, WorldConversation):
         found = judge_conversation(task, trace, access.condition, shown)
         record = conversation_record(task, trace, found)

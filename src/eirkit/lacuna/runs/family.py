@@ -27,7 +27,7 @@ Task = TypeVar("Task", bound=GeneratedTask)
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgment:
     """What the truth says about a run."""
 
     verdicts: tuple[Verdict, ...]
@@ -87,7 +87,7 @@ class TaskFamily(ABC, Generic[Spec, Task]):
         """Return the session of one run."""
 
     @abstractmethod
-    def judge(self, access: Access, task: Task, trace: Trace) -> Judgement:
+    def judge(self, access: Access, task: Task, trace: Trace) -> Judgment:
         """Return what the truth says about a run."""
 
     @abstractmethod

@@ -142,7 +142,7 @@ class SystemMessages:
     """The system messages of cells; rendering one also checks that the cell can run."""
 
     def __init__(self) -> None:
-        self._task: GeneratedTask | None = None  # of the last cell, which neighbouring cells mostly share
+        self._task: GeneratedTask | None = None  # of the last cell, which neighboring cells mostly share
 
     def of(self, cell: Cell, seed: int) -> str:
         """Return the system message of a cell; the seed may be that of any run."""

@@ -11,13 +11,13 @@ from typing import Any
 from eirkit import extensions
 from eirkit.lacuna.agents.session import Session
 from eirkit.lacuna.agents.telemetry import Trace
-from eirkit.lacuna.findings.behaviour import measure_behaviour
+from eirkit.lacuna.findings.behavior import measure_behavior
 from eirkit.lacuna.findings.causes import Verdict, judge
 from eirkit.lacuna.findings.fates import count_fates
 from eirkit.lacuna.findings.floor import floor_record, holdings
 from eirkit.lacuna.models.model import Model, ModelOptions
 from eirkit.lacuna.runs.cells import ARMS, unrecovered_in
-from eirkit.lacuna.runs.family import Judgement, RescuedRun, TaskFamily, Unrecovered
+from eirkit.lacuna.runs.family import Judgment, RescuedRun, TaskFamily, Unrecovered
 from eirkit.lacuna.runs.sessions import check_access, default_reads, make_session
 from eirkit.lacuna.tasks.generation import graph_of, prepare
 from eirkit.lacuna.tasks.policy import Structure
@@ -84,13 +84,13 @@ class NumberTasks(TaskFamily[TaskSpec, TaskInstance]):
     ) -> Session:
         return make_session(access, task, self.workload, self.structure, intervention, unrecovered)
 
-    def judge(self, access: Access, task: TaskInstance, trace: Trace) -> Judgement:
+    def judge(self, access: Access, task: TaskInstance, trace: Trace) -> Judgment:
         decisions, actions = trace.decisions, trace.actions
         verdicts = judge(task, self.workload, decisions, actions)
         behavior: dict[str, int] = {}
         if not access.is_controlled:
-            behavior = asdict(measure_behaviour(graph_of(task), actions, decisions, verdicts))
-        return Judgement(verdicts, behavior, count_fates(decisions, verdicts, trace.consultations))
+            behavior = asdict(measure_behavior(graph_of(task), actions, decisions, verdicts))
+        return Judgment(verdicts, behavior, count_fates(decisions, verdicts, trace.consultations))
 
     def rejudge(self, task: TaskInstance, trace: Trace) -> tuple[Verdict, ...]:
         return judge(task, self.workload, trace.decisions, trace.actions)

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from eirkit.engine.interface import Engine
 from eirkit.errors import UsageError
-from eirkit.lacuna.findings.summary import summarise, write_summary
+from eirkit.lacuna.findings.summary import summarize, write_summary
 from eirkit.lacuna.runs.budget import Budget, ModelPool, SpendingLimits
 from eirkit.lacuna.runs.cells import CellPlan
 from eirkit.lacuna.runs.control import control_plan, run_controls
@@ -115,11 +115,11 @@ def _refuse_used(folder: Path) -> None:
 
 
 def _run(suite: Suite, runner: Runner, pool: ModelPool, control: bool | None) -> Summary:
-    """Run the control and the sweep, each as far as possible, and summarise."""
+    """Run the control and the sweep, each as far as possible, and summarize."""
     runner.refuse_unplanned(suite)
     left_out = run_controls(suite, control, runner)
     ended = runner.run(suite, pool)
-    summary = summarise(runner.store.database, (*left_out, *ended.stopped))
+    summary = summarize(runner.store.database, (*left_out, *ended.stopped))
     write_summary(summary, runner.store.folder)
     return summary
 

@@ -44,7 +44,7 @@ CHARACTERS_PER_TOKEN = 4  # an estimate, because there is no tokenizer
 class Extractor(Reference):
     """Answers the requests of Mem0, A-MEM and Graphiti in JSON, and uses the tools of LangMem, Letta and MCP.
 
-    It is scripted: it recognises records and these requests, and refuses any other. Token counts are estimated as a
+    It is scripted: it recognizes records and these requests, and refuses any other. Token counts are estimated as a
     quarter of the characters.
     """
 
@@ -76,7 +76,7 @@ def respond(last: str, prompt: str) -> str:
     else:
         return "\n".join(_scripted_records(prompt))
     if answer is None:
-        raise ModelError(_UNKNOWN.format("recognise this request"), "rejected")
+        raise ModelError(_UNKNOWN.format("recognize this request"), "rejected")
     return json.dumps(answer)
 
 
@@ -116,11 +116,11 @@ def _fill(schema: Any, prompt: str) -> Answer | None:
     if "should_evolve" in fields:
         return _evolve()
     if {"keywords", "context", "tags"} <= fields.keys():
-        return _analyse(prompt)
+        return _analyze(prompt)
     return graph_answer(RecordFacts(), schema, prompt) if fields else None
 
 
-def _analyse(prompt: str) -> Answer:
+def _analyze(prompt: str) -> Answer:
     """Return keywords, context and tags for a note of A-MEM, which embeds them with the note."""
     records = _scripted_records(prompt.rpartition("Content for analysis:")[2])
     words = [word for record in records for word in record.replace(" = ", " ").split()]

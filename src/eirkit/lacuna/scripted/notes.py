@@ -135,11 +135,11 @@ def answer_system(taker: StatementReader, last: str, prompt: str) -> Answer | No
     if "should_evolve" in fields:
         return _evolve(taker, prompt)
     if {"keywords", "context", "tags"} <= fields.keys():
-        return _analyse(taker, prompt)
+        return _analyze(taker, prompt)
     return graph_answer(WordFacts(taker), schema, prompt)
 
 
-def _analyse(taker: StatementReader, prompt: str) -> Answer:
+def _analyze(taker: StatementReader, prompt: str) -> Answer:
     """Return keywords, context and tags for a note of A-MEM, which embeds them with the note."""
     content = prompt.rpartition("Content for analysis:")[2].strip()
     notes = taker.notes(user_messages(content), (), 0)
@@ -152,7 +152,7 @@ def _analyse(taker: StatementReader, prompt: str) -> Answer:
 
 
 def _evolve(taker: StatementReader, prompt: str) -> Answer:
-    """Return the decision for A-MEM to link a note with those of its neighbours that are about the same."""
+    """Return the decision for A-MEM to link a note with those of its neighbors that are about the same."""
     new, _, near = prompt.partition("nearest neighbors memories")
     subjects = [part for part in new.rpartition("keywords:")[2].split("'")[1::2] if part]
     named = (line.partition("memory_id:")[2].partition("\t") for line in near.split("\n"))

@@ -107,7 +107,7 @@ class WordReader(Reference):
         answer = answer_system(taker, request.messages[-1].content, said[-1] if said else "")
         if answer is None:
             raise ModelError(
-                f"scripted/reader does not recognise this request of the memory system; {_REAL_MODEL}", "rejected"
+                f"scripted/reader does not recognize this request of the memory system; {_REAL_MODEL}", "rejected"
             )
         return json.dumps(answer)
 
@@ -120,7 +120,7 @@ class WordReader(Reference):
         prompt = read_prompt(self.language, shown)
         if prompt is None:
             raise ModelError(
-                "scripted/reader does not recognise this request; it answers questions about conversations",
+                "scripted/reader does not recognize this request; it answers questions about conversations",
                 "rejected",
             )
         heard = dated_statements(self.language, prompt.passages, prompt.today, people_in(prompt.question))

@@ -178,7 +178,7 @@ def _many_timestamps(reader: FactReader, prompt: str) -> Answer:
 
 
 def _summaries(reader: FactReader, prompt: str) -> Answer:
-    """Summarise an entity by the facts about it that are said now, or else by its previous summary."""
+    """Summarize an entity by the facts about it that are said now, or else by its previous summary."""
     text = tagged(prompt, "MESSAGES", "EPISODES")
     said: dict[str, str] = {}
     for fact in reader.new_facts(text, (), stamp(text)):

@@ -10,8 +10,8 @@ CONVERSATIONS = {
     "conversation": "eirkit.lacuna.conversation.workload",
     "words": "eirkit.lacuna.conversation.workload",  # another spelling
     "instructions": "eirkit.lacuna.conversation.workload",
-    "longmemeval": "eirkit.lacuna.conversation.labelled",
-    "meme": "eirkit.lacuna.conversation.labelled",
+    "longmemeval": "eirkit.lacuna.conversation.labeled",
+    "meme": "eirkit.lacuna.conversation.labeled",
 }
 WORKLOADS = {
     "full-lookup": "eirkit.lacuna.tasks.workloads",

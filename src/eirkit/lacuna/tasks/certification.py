@@ -57,10 +57,10 @@ class Certificate:
         if not self.sizes:
             return "no formula stated: demand() refuses every size, so there is nothing to certify"
 
-        def spelt(name: str) -> str:
+        def spelled(name: str) -> str:
             return f"{name} = {', '.join(map(str, sorted({getattr(size, name) for size in self.sizes})))}"
 
-        tried = "; ".join(map(spelt, ("values", "n", "m", "fan_in", "slots", "k", "warm_up")))
+        tried = "; ".join(map(spelled, ("values", "n", "m", "fan_in", "slots", "k", "warm_up")))
         bounds = f", within the stated bounds at {self.bounded} of them" if self.bounded else ""
         return f"EIR equals the count by brute force at {self.cuts} cuts of {len(self.sizes)} sizes{bounds} ({tried})"
 

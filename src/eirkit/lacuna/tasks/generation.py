@@ -43,7 +43,7 @@ BATCH_CELLS = 1 << 22  # values or references a batch; bounds memory whatever th
 class TaskBatch:
     """Many tasks that differ only in their seed, as arrays."""
 
-    spec: TaskSpec  # its seed is ignored in favour of `seeds`
+    spec: TaskSpec  # its seed is ignored in favor of `seeds`
     seeds: NDArray[np.uint64]
     kinds: tuple[Kind, ...]
     references: References  # (seeds, n, fan_in), zero-padded

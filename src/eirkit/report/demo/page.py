@@ -47,7 +47,7 @@ from eirkit.report.demo.questions import (
 )
 from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series
 from eirkit.report.folders import pages
-from eirkit.report.logs.analysed import Analysed
+from eirkit.report.logs.analyzed import Analyzed
 from eirkit.report.logs.needs import demand_chart, reading_section
 from eirkit.report.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
 from eirkit.report.runs.demand import demand_section
@@ -64,7 +64,7 @@ POLICY_NAMES = {"theory": "task-aware"}  # as tables call them
 SHOWN = {"prompt": "What it saw", "reply": "What it wrote"}
 
 
-def demonstration_page(figures: Demonstration, sweep: SweepFolder, run: AnalyzedRun, corpus: Analysed) -> Page:
+def demonstration_page(figures: Demonstration, sweep: SweepFolder, run: AnalyzedRun, corpus: Analyzed) -> Page:
     """Return the page: exact demand, a causal chain, recorded runs."""
     sections = (
         survival_section(figures.demand, figures.contrast),
@@ -270,7 +270,7 @@ def run_section(analysis: AnalyzedRun) -> Section:
     return Section("5. One recorded run", words, (chart, table))
 
 
-def corpus_section(corpus: Analysed) -> Section:
+def corpus_section(corpus: Analyzed) -> Section:
     """Return the section on a synthetic corpus in which demand causes failure by construction."""
     auc = corpus.auc
     odds = CORPUS.effects.demand_odds

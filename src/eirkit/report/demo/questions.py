@@ -38,7 +38,7 @@ from eirkit.report.demo.figures import (
     Substitute,
     Substitutes,
 )
-from eirkit.report.logs.analysed import Analysed, RunOutcome, auc_of
+from eirkit.report.logs.analyzed import Analyzed, RunOutcome, auc_of
 from eirkit.report.runs.folder import SweepFolder, read_sweep
 from eirkit.report.table import listed
 from eirkit.vestige.audits.occupancy import read_windows
@@ -264,7 +264,7 @@ def example() -> AnalyzedRun:
     return analysis
 
 
-def planted() -> Analysed:
+def planted() -> Analyzed:
     """Return the analysis of a corpus in which need goes with failure, because it was put there."""
     text = b"".join(plain_lines(CORPUS, SEED)).decode()
     totals, outcomes = CorpusTotals(), list[RunOutcome]()
@@ -273,7 +273,7 @@ def planted() -> Analysed:
         run = found.run
         failed = None if run.resolved is None else not run.resolved
         outcomes.append(RunOutcome(run.peak_demand_tokens, run.later_used_peak, run.unit, run.goal_accessed, failed))
-    return Analysed("planted", totals.summary(AnalysisOptions(read_windows())), tuple(outcomes), auc_of(outcomes))
+    return Analyzed("planted", totals.summary(AnalysisOptions(read_windows())), tuple(outcomes), auc_of(outcomes))
 
 
 def _measured(log: TextLog) -> Iterator[AnalyzedRun]:

@@ -1,1 +1,1 @@
-"""Pages about analysed logs (folders of `vestige analyze`)."""
+"""Pages about analyzed logs (folders of `vestige analyze`)."""

@@ -15,7 +15,7 @@ from eirkit.records.analysis import AnalysisSummary, CohortStatistics, Measuring
 from eirkit.report.comparison import Comparison, MeasuredPair, changes_between, comparers, difference_of
 from eirkit.report.logs.sentences import GOAL_COLUMNS
 from eirkit.report.table import Column
-from eirkit.vestige.cohorts.cohort import ANALYSES, analyse_cohorts, folder_names
+from eirkit.vestige.cohorts.cohort import ANALYSES, analyze_cohorts, folder_names
 from eirkit.vestige.cohorts.finding import AnalysisPlan
 from eirkit.vestige.cohorts.run_columns import Floats, RunColumns, read_runs
 from eirkit.vestige.inference.auc import Auc, failure_auc
@@ -56,7 +56,7 @@ class RunOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Analysed:
+class Analyzed:
     """The contents of an analysis that its page shows."""
 
     name: str
@@ -66,7 +66,7 @@ class Analysed:
     cohorts: CohortStatistics | None = None  # the result of `vestige cohort`; None if it was not run
 
 
-def read_analysed(folder: Path, *, tests: bool = True) -> Analysed:
+def read_analyzed(folder: Path, *, tests: bool = True) -> Analyzed:
     """Read an analysis folder and compute its cohort statistics."""
     summary = read_analysis(folder)
     runs, _ = read_runs([folder])
@@ -77,8 +77,8 @@ def read_analysed(folder: Path, *, tests: bool = True) -> Analysed:
         )
     )
     chosen = tuple(ANALYSES) if tests and len(runs) <= MOST_TESTED else ()
-    cohorts = analyse_cohorts([folder], AnalysisPlan(), analyses=chosen) if len(runs) else None
-    return Analysed(folder.resolve().name, summary, outcomes, auc_of(outcomes), cohorts)
+    cohorts = analyze_cohorts([folder], AnalysisPlan(), analyses=chosen) if len(runs) else None
+    return Analyzed(folder.resolve().name, summary, outcomes, auc_of(outcomes), cohorts)
 
 
 def auc_of(runs: Sequence[RunOutcome]) -> Auc | None:
@@ -117,7 +117,7 @@ def compare_analyses(a: Path, b: Path) -> Comparison:
             overall.append(difference_of("", name, pairs))
     changes = changes_between(*(to_builtins(_setup(read_analysis(folder))) for folder in (a, b)))
     names = folder_names([a, b])
-    sides = analyse_cohorts([a, b], AnalysisPlan(), by="folder", analyses=()).cohorts
+    sides = analyze_cohorts([a, b], AnalysisPlan(), by="folder", analyses=()).cohorts
     warnings = tuple(_warnings(left, right, [change.name for change in changes], by_run=by_run))
     unit = "runs" if by_run else "tasks"
     found = (unit, tuple(overall), (), changes, warnings, tuple(map(to_builtins, sides)))

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from eirkit.records.analysis import AnalysisSummary
 from eirkit.report.document import Axis, Chart, Section, Series
-from eirkit.report.logs.analysed import Analysed, RunOutcome
+from eirkit.report.logs.analyzed import Analyzed, RunOutcome
 from eirkit.report.logs.break_sentences import break_amounts, break_columns, break_words, instruction_words
 from eirkit.report.logs.sentences import goal_is_known, signature_counts
 from eirkit.report.table import Column, Table, counted, number, share
@@ -23,7 +23,7 @@ GOALS = {
 OUTCOMES = {False: "succeeded", True: "failed", None: "outcome unknown"}
 
 
-def demand_section(found: Analysed) -> Section | None:
+def demand_section(found: Analyzed) -> Section | None:
     """Return the section on the distribution of peak demand."""
     in_tokens = [run for run in found.runs if run.peak is not None and run.covered]
     runs = in_tokens or [run for run in found.runs if run.unit == "entities"]
@@ -85,7 +85,7 @@ def _short(value: int) -> str:
     return f"{value >> 10}k" if value >= 1 << 10 else str(value)
 
 
-def _quantiles(found: Analysed) -> Table:
+def _quantiles(found: Analyzed) -> Table:
     columns = (
         Column("unit", "unit"),
         Column("runs", "runs", meaning="in tokens: of three tool turns or more"),
@@ -97,7 +97,7 @@ def _quantiles(found: Analysed) -> Table:
     return Table("used-later", "Held for later use", columns, rows, note)
 
 
-def goal_section(found: Analysed) -> Section | None:
+def goal_section(found: Analyzed) -> Section | None:
     """Return the section on where goals come from and how many runs touched them."""
     summary = found.summary
     if summary.goal_access is None or not goal_is_known(summary):

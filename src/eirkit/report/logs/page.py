@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from eirkit.records.analysis import AnalysisSummary, CohortTest
 from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series
 from eirkit.report.folders import pages, refuse_others
-from eirkit.report.logs.analysed import Analysed, read_analysed
+from eirkit.report.logs.analyzed import Analyzed, read_analyzed
 from eirkit.report.logs.break_sentences import break_words
 from eirkit.report.logs.cohort_tables import cohort_table, cohort_tests
 from eirkit.report.logs.needs import (
@@ -40,7 +40,7 @@ from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
 EXPLORATORY = "Nothing was fixed in advance, so every test is exploratory; `eirkit vestige cohort --suite` fixes some."
 
 
-def cohort_sections(found: Analysed, where: str) -> Iterator[Section]:
+def cohort_sections(found: Analyzed, where: str) -> Iterator[Section]:
     """Yield the sections on the failure AUC of each cohort and on the tests."""
     if found.cohorts is None:
         return
@@ -93,7 +93,7 @@ WORST = (
 )
 
 
-def page_of(found: Analysed, where: str) -> Page:
+def page_of(found: Analyzed, where: str) -> Page:
     """Return the page of an analysis.
 
     Args:
@@ -104,7 +104,7 @@ def page_of(found: Analysed, where: str) -> Page:
     return Page(TITLE, headline_of(found), sections, found.name, answers, "vestige-analysis")
 
 
-def _sections(found: Analysed, where: str) -> Iterator[Section | None]:
+def _sections(found: Analyzed, where: str) -> Iterator[Section | None]:
     yield advice_section(found.summary)
     yield demand_section(found)
     yield goal_section(found)
@@ -120,14 +120,14 @@ def _sections(found: Analysed, where: str) -> Iterator[Section | None]:
     yield again_section(found, where)
 
 
-def headline_of(found: Analysed) -> Headline:
+def headline_of(found: Analyzed) -> Headline:
     """Return the headline: mean peak demand, and how it relates to the outcomes."""
     summary = found.summary
     if is_silent(summary):
         return Headline("–", "no call was understood", tuple(coverage_warnings(summary)))
     if summary.goal_access:
         peak = number(summary.mean_peak_covered_tokens)
-        caption = "tokens that work towards the goal still needed at the peak, mean over runs that touched a goal file"
+        caption = "tokens that work toward the goal still needed at the peak, mean over runs that touched a goal file"
         first = f"At their peak your runs had to keep {peak} tokens on average to reach their goal; {_read(summary)}"
         return Headline(peak, caption, (first, *_more(found)))
     unit, quantiles = next(iter(summary.later_used.items()), ("tokens", None))
@@ -154,7 +154,7 @@ def _read(summary: AnalysisSummary) -> str:
     return f"{said}; of {vain.of}, {share(summary.dead_read_share)} were {vain.label}."
 
 
-def _more(found: Analysed) -> Iterator[str]:
+def _more(found: Analyzed) -> Iterator[str]:
     summary = found.summary
     access = summary.goal_access
     outcomes = summary.outcomes
@@ -181,12 +181,12 @@ def _more(found: Analysed) -> Iterator[str]:
         yield break_words(breaks)
 
 
-def _uncovered(found: Analysed) -> int:
+def _uncovered(found: Analyzed) -> int:
     """Return how many runs with a known outcome touched no goal file."""
     return sum(1 for run in found.runs if run.peak is not None and not run.covered and run.failed is not None)
 
 
-def worst_section(found: Analysed, where: str) -> Section | None:
+def worst_section(found: Analyzed, where: str) -> Section | None:
     """Return the section that lists the runs with the largest demand."""
     listed_runs = [run for run in found.summary.largest if run.later_used_peak or run.goal_accessed]
     rows = [
@@ -200,7 +200,7 @@ def worst_section(found: Analysed, where: str) -> Section | None:
     return Section("Runs to look at first", (f"One of them: `eirkit show {shlex.quote(where)} RUN`.",), (table,))
 
 
-def skipped_section(found: Analysed) -> Section | None:
+def skipped_section(found: Analyzed) -> Section | None:
     """Return the section that lists skipped input."""
     skipped = found.summary.skipped
     if not skipped:
@@ -211,7 +211,7 @@ def skipped_section(found: Analysed) -> Section | None:
     return Section("What is not in these figures", (told,), (table,))
 
 
-def again_section(found: Analysed, where: str) -> Section:
+def again_section(found: Analyzed, where: str) -> Section:
     """Return the section with the command that repeats the analysis; the reader fills in the path of the logs."""
     summary, options = found.summary, found.summary.options
     words = ["eirkit", "vestige", "analyze", "LOGS", "--out", where]
@@ -232,6 +232,6 @@ def again_section(found: Analysed, where: str) -> Section:
 
 @pages.add("vestige-analysis")
 def analysis_page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
-    """Return the page of analysed runs."""
+    """Return the page of analyzed runs."""
     refuse_others(others)
-    return page_of(read_analysed(folder, tests=tests), str(folder))
+    return page_of(read_analyzed(folder, tests=tests), str(folder))

@@ -1,4 +1,4 @@
-"""Sentences about analysed runs that pages and commands share: demand and failure, coverage, sub-agents, advice."""
+"""Sentences about analyzed runs that pages and commands share: demand and failure, coverage, sub-agents, advice."""
 
 from __future__ import annotations
 

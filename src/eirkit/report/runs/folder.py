@@ -142,7 +142,7 @@ def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = Fal
         plugins: whether code that the records name, such as a workload `file.py:Name`, may be run.
 
     Raises:
-        InputFileError: a file is damaged, or an unfinished sweep cannot be summarised without such code.
+        InputFileError: a file is damaged, or an unfinished sweep cannot be summarized without such code.
     """
     manifest = read_struct(folder / MANIFEST, RUNS_SCHEMA, Manifest)
     find_sources(manifest.sources, manifest.places, folder)
@@ -206,7 +206,7 @@ def read_evidence(folder: Path, *, plugins: bool = False) -> Evidence:
         plugins: whether code that the settings name may be run, which an unfinished folder needs.
 
     Raises:
-        InputFileError: it is not such a folder, or it is unfinished and cannot be summarised.
+        InputFileError: it is not such a folder, or it is unfinished and cannot be summarized.
     """
     manifest = read_struct(folder / MANIFEST, RUNS_SCHEMA, Manifest)
     command = manifest.command

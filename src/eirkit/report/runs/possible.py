@@ -285,12 +285,12 @@ def sentences(found: Sequence[TaskPossible]) -> list[str]:
     for one in found:
         cells = sorted(one.judged, key=lambda cell: (-(cell.share or (0.0, 0.0))[0], -cell.accuracy.estimate))
         start = f"{one.spec.workload}: " if several else ""
-        said += [f"{start}{judgement(cell)}" for cell in (cells[:1] + cells[-1:] if len(cells) > 1 else cells)]
+        said += [f"{start}{judgment(cell)}" for cell in (cells[:1] + cells[-1:] if len(cells) > 1 else cells)]
         said += [f"{start}{_impossible(cell)}" for cell in one.cells if cell.impossible]
     return said
 
 
-def judgement(cell: PlacedCell) -> str:
+def judgment(cell: PlacedCell) -> str:
     """Return one sentence on a cell that can be judged."""
     reached = cell.accuracy.estimate
     return (

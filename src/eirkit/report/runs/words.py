@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from eirkit.lacuna.findings.conversation_measures import (
     ANSWER_MEASURES,
     CONVERSATION_MEASURES,
-    LABELLED_EVIDENCE,
+    LABELED_EVIDENCE,
     SERVER_COMPACTION,
     STANDING_INSTRUCTIONS,
 )
@@ -101,7 +101,7 @@ def _tables(scored: Sequence[_Named]) -> Iterator[Table]:
     if about is not None:
         yield _figures("word-instructions", STANDING_INSTRUCTIONS, instructions)
     if evidence := [(named.name, seen) for named in scored if (seen := named.answers.evidence) is not None]:
-        yield _figures("word-evidence", LABELLED_EVIDENCE, evidence)
+        yield _figures("word-evidence", LABELED_EVIDENCE, evidence)
     if server := [(named.name, bits) for named in scored if (bits := named.answers.server) is not None]:
         yield _figures("word-server", SERVER_COMPACTION, server)
     yield _accuracy(scored)
@@ -151,8 +151,8 @@ def _accuracy(scored: Sequence[_Named]) -> Table:
         }
         for named in scored
     )
-    labelled = any(named.answers.evidence is not None for named in scored)
-    title = "Replies that contain the labelled answer" if labelled else "Questions answered correctly"
+    labeled = any(named.answers.evidence is not None for named in scored)
+    title = "Replies that contain the labeled answer" if labeled else "Questions answered correctly"
     return Table("word-accuracy", title, columns, lines)
 
 
@@ -200,7 +200,7 @@ def answer_in_words(rows: Sequence[CellRow]) -> str:
         if named.answers.evidence is not None and named.answers.evidence.all_shown is not None
     ]
     if evidence:
-        return f"All labelled evidence shown: {_ends(evidence)}. Replies that contain the answer: {_ends(right)}."
+        return f"All labeled evidence shown: {_ends(evidence)}. Replies that contain the answer: {_ends(right)}."
     said = _answered(right)
     if (kept := _followed(scored)) is not None:
         said = f"Standing instructions followed: {_ends(kept)}. {said}"

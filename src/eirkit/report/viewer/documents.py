@@ -272,7 +272,7 @@ class MemoryCall(Struct, frozen=True, kw_only=True):
     latency_seconds: float
     lacking: tuple[int, ...]
     held: tuple[int, ...]
-    mislabelled: tuple[int, ...]
+    mislabeled: tuple[int, ...]
     text: Text | None
     found: tuple[Text, ...]
 

@@ -339,7 +339,7 @@ def wrong_steps(run: LacunaRun) -> list[int]:
 
 def _way(run: LacunaRun, t: int) -> str | None:
     talk = run.record.conversation
-    if talk is not None:  # what a card says, without the judgement that it is made by
+    if talk is not None:  # what a card says, without the judgment that it is made by
         return next((answer.outcome for answer in talk.wrong if answer.t == t), None)
     card = run.card(t)
     return None if card is None else card.way

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlencode
 
-from eirkit.report.colours import coloured_item
+from eirkit.report.colors import colored_item
 from eirkit.report.document import Chart, DrawnChart, Figure, Section, drawn
 from eirkit.report.folders import page_for, records_of
 from eirkit.report.html import render
@@ -43,7 +43,7 @@ def evidence_document(place: ViewedFolder, *, plugins: bool) -> Evidence:
 
 def shown_section(section: Section) -> Evidence:
     """Return a section with its tables as texts."""
-    charts = [drawn(coloured_item(item)) for item in section.items if isinstance(item, Chart)]
+    charts = [drawn(colored_item(item)) for item in section.items if isinstance(item, Chart)]
     return Evidence(
         section.title,
         section.words,
@@ -68,7 +68,7 @@ def possible_document(folder: Path, runs: int, *, plugins: bool) -> Possible:
     found, unknown = possible_in(read_sweep(folder, plugins=plugins))
     section = section_of(found, unknown)
     first = (
-        drawn(coloured_item(section.items[0]))
+        drawn(colored_item(section.items[0]))
         if section and section.items and isinstance(section.items[0], Figure)
         else None
     )

@@ -326,7 +326,7 @@ def _step_details(run: SpokenRun, t: int) -> StepDetails:
                 latency_seconds=event.latency_seconds,
                 lacking=event.lacking,
                 held=event.held,
-                mislabelled=event.mislabelled,
+                mislabeled=event.mislabeled,
                 text=event.text,
                 found=event.found or (),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eirkit.records.settings import RescueArm
-from eirkit.testing.selftest.behaviour import Check, Observed, PlantedBehaviour
+from eirkit.testing.selftest.behavior import Check, Observed, PlantedBehavior
 from eirkit.testing.selftest.memories import MEMORY, fates
 from eirkit.testing.selftest.models import PERFECT, Speech, accuracy, says, silent_on
 from eirkit.testing.selftest.planted import Form, PlantedTurn, Traits
@@ -75,81 +75,81 @@ def claims(allowed: bool) -> Check:
 
 def _rescue(
     name: str, about: str, options: str, *checks: Check, traits: Traits | None = None, **more: object
-) -> PlantedBehaviour:
-    return PlantedBehaviour(name, about, traits or Traits(), options, "lacuna rescue", checks=checks, **more)  # type: ignore[arg-type]
+) -> PlantedBehavior:
+    return PlantedBehavior(name, about, traits or Traits(), options, "lacuna rescue", checks=checks, **more)  # type: ignore[arg-type]
 
 
-BEHAVIOURS = (
-    PlantedBehaviour("notes", "notes A_7 = 42", options=_NOTES, checks=PERFECT),
-    PlantedBehaviour(
+BEHAVIORS = (
+    PlantedBehavior("notes", "notes A_7 = 42", options=_NOTES, checks=PERFECT),
+    PlantedBehavior(
         "notes-is", "notes A_7 is 42", Traits(note=lambda a, v: f"{a} is {v}"), _NOTES, checks=PERFECT, case=1
     ),
-    PlantedBehaviour("notes-arrow", "notes A_7 -> 42", Traits(note=lambda a, v: f"{a} -> {v}"), _NOTES, checks=PERFECT),
-    PlantedBehaviour(
+    PlantedBehavior("notes-arrow", "notes A_7 -> 42", Traits(note=lambda a, v: f"{a} -> {v}"), _NOTES, checks=PERFECT),
+    PlantedBehavior(
         "notes-prose",
         "notes in a sentence",
         Traits(note=lambda a, v: f"I found that {a} was {int(v)}."),
         _NOTES,
         checks=PERFECT,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "notes-slips", "notes A_7 is 42, and 10% slips", Traits(0.1, note=lambda a, v: f"{a} is {v}"), _NOTES
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "notes-wrong",
         "notes with a digit changed",
         Traits(note=lambda a, v: f"{a} = {(int(v[0]) + 1) % 10}{v[1:]}"),
         _NOTES,
         checks=(accuracy(0.0, 0.5),),
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "notes-none", "an agent that takes no notes", Traits(writes=False), _NOTES, checks=(accuracy(0.0, 0.5),)
     ),
-    PlantedBehaviour("summary", "summaries A_7 = 42", options=_SUMMARY, checks=PERFECT),
-    PlantedBehaviour(
+    PlantedBehavior("summary", "summaries A_7 = 42", options=_SUMMARY, checks=PERFECT),
+    PlantedBehavior(
         "summary-bold",
         "summaries **A_7** = 42, and 10% slips",
         Traits(0.1, note=lambda a, v: f"**{a}** = {v}"),
         _SUMMARY,
         case=1,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "summary-list", "summaries - A_7: 42", Traits(note=lambda a, v: f"- {a}: {int(v)}"), _SUMMARY, checks=PERFECT
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "quits", "says DONE at step 10", Traits(speak=_strays(10, "DONE", "silent")), "--condition floor --h 4"
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "skips",
         "reveals the next step unanswered, every fifth",
         Traits(speak=_strays(5, "NEXT", "silent", 5)),
         "--condition floor --h 4",
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "dawdles",
         "reads for ever at step 7",
         Traits(speak=_strays(7, "READ 1", "silent")),
         "--condition floor --h 4 --actions 60",
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "wrong-step", "answers another step, every fifth", Traits(speak=_strays(5, "ANSWER 1 0001", "garbled", 5))
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "out-of-range",
         "answers beyond the range, every fifth",
         Traits(speak=_strays(5, "ANSWER {t} 123456", "garbled", 5)),
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "two-values", "two values for one, every fifth", Traits(speak=_strays(5, "ANSWER {t} 0001 0002", "garbled", 5))
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "in-one",
         "answer, write and next in one reply",
         Traits(speak=_in_one),
         f"--h 2 {MEMORY}.how=plain",
         checks=(fates, *PERFECT),
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "strict",
         "nothing in context, all from a memory",
         options=f"--h 4 --panel strict {MEMORY}.how=plain",
@@ -165,7 +165,7 @@ BEHAVIOURS = (
         "rescue-cheat", "an endpoint that remembers everything", "--h 2", no_effect, traits=Traits(cheat=True), case=4
     ),
     _rescue("rescue-one", "one step with a miss", "--h 3", wide, task="--n 6 --m 4", seeds="1", case=5),
-    PlantedBehaviour(
+    PlantedBehavior(
         "gate-slips",
         "2% slips: able, step by step",
         Traits(slip=0.02, draw=2),
@@ -175,7 +175,7 @@ BEHAVIOURS = (
         checks=(claims(True),),
         case=5,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "gate-weak",
         "half of all answers slip: not able",
         Traits(slip=0.5),

@@ -1,6 +1,6 @@
-"""Behaviours as data, and the comparison of what eirkit says about each with what its server knows.
+"""Behaviors as data, and the comparison of what eirkit says about each with what its server knows.
 
-A behaviour runs the real command line against a loopback server. Every step of every run is compared: records,
+A behavior runs the real command line against a loopback server. Every step of every run is compared: records,
 summary, terminal text and page may say what is true, or that it cannot be known; anything else is a disagreement.
 """
 
@@ -46,7 +46,7 @@ FATES_COMPARED = frozenset(get_args(Lookup))  # fates of records needed from a m
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Everything that eirkit and the server said about one behaviour."""
+    """Everything that eirkit and the server said about one behavior."""
 
     code: int  # exit code of the command
     text: str  # the terminal
@@ -90,7 +90,7 @@ Check = Callable[[Observed], Iterator[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class PlantedBehaviour:
+class PlantedBehavior:
     """One way to misbehave, how it is run, and what must hold beyond the comparison of every step."""
 
     name: str
@@ -109,7 +109,7 @@ class PlantedBehaviour:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one behaviour."""
+    """What came of one behavior."""
 
     name: str
     family: str
@@ -118,29 +118,29 @@ class Result:
     disagreements: tuple[str, ...]
 
 
-def try_behaviour(behaviour: PlantedBehaviour, family: str, command: Command) -> Result:
-    """Run a behaviour and return where eirkit disagrees with the server."""
+def try_behavior(behavior: PlantedBehavior, family: str, command: Command) -> Result:
+    """Run a behavior and return where eirkit disagrees with the server."""
     with TemporaryDirectory(prefix="eirkit-selftest-") as parent:
-        observed = observe(behaviour, Path(parent), command)
-        found = list(disagreements(behaviour, observed))
-        compared = sum(run.n for run in observed.agent.runs) if behaviour.steps else 0
-    return Result(behaviour.name, family, behaviour.about, compared, tuple(found))
+        observed = observe(behavior, Path(parent), command)
+        found = list(disagreements(behavior, observed))
+        compared = sum(run.n for run in observed.agent.runs) if behavior.steps else 0
+    return Result(behavior.name, family, behavior.about, compared, tuple(found))
 
 
-def observe(behaviour: PlantedBehaviour, parent: Path, command: Command) -> Observed:
-    """Run the command of a behaviour against its server and gather what was said."""
-    agent, folder = PlantedAgent(behaviour.traits), parent / "runs"
+def observe(behavior: PlantedBehavior, parent: Path, command: Command) -> Observed:
+    """Run the command of a behavior against its server and gather what was said."""
+    agent, folder = PlantedAgent(behavior.traits), parent / "runs"
     (parent / "prices.toml").write_text(
         f'[prices]\n"{MODEL}" = {{ input = {PRICES[0]}, output = {PRICES[1]}, as_of = 2026-01-01 }}\n', "utf-8"
     )
     with LoopbackServer(agent) as server:
         places = {"parent": str(parent), "folder": str(folder), "url": server.url}
-        given = f"{behaviour.command} stepwise-sum --set connections=1 {behaviour.task} --seeds {behaviour.seeds}"
+        given = f"{behavior.command} stepwise-sum --set connections=1 {behavior.task} --seeds {behavior.seeds}"
         where = ["--model", MODEL, "--base-url", server.url, "--out", str(folder)]
-        where += [] if "--protocol" in behaviour.options else ["--protocol", "text"]
-        before = _also(command, behaviour.before, places)
-        code, text, errors = call(command, [*f"{given} {behaviour.options}".format(**places).split(), *where])
-        then = _also(command, behaviour.then, places)
+        where += [] if "--protocol" in behavior.options else ["--protocol", "text"]
+        before = _also(command, behavior.before, places)
+        code, text, errors = call(command, [*f"{given} {behavior.options}".format(**places).split(), *where])
+        then = _also(command, behavior.then, places)
         page = parent / "page.html"
         if (folder / SUMMARY).exists():
             call(command, ["report", str(folder), "--out", str(page)])
@@ -186,9 +186,9 @@ def plain_text(page: str) -> str:
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", body)))
 
 
-def disagreements(behaviour: PlantedBehaviour, observed: Observed) -> Iterator[str]:
+def disagreements(behavior: PlantedBehavior, observed: Observed) -> Iterator[str]:
     """Yield what eirkit claims and the server refutes."""
-    if behaviour.steps:
+    if behavior.steps:
         if not observed.records:
             yield f"no run was stored: {' '.join(observed.errors.split())[-200:]}"
             return
@@ -197,7 +197,7 @@ def disagreements(behaviour: PlantedBehaviour, observed: Observed) -> Iterator[s
             yield from _totals(observed)
         except LookupError as error:
             yield str(error)
-    for check in behaviour.checks:
+    for check in behavior.checks:
         yield from check(observed)
 
 

@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 
 from eirkit.errors import UsageError
 from eirkit.lacuna.memories.memory import Item, Requirements
-from eirkit.testing.selftest.behaviour import FATES_COMPARED, Check, Observed, PlantedBehaviour
+from eirkit.testing.selftest.behavior import FATES_COMPARED, Check, Observed, PlantedBehavior
 from eirkit.testing.selftest.models import PERFECT, accuracy, says, silent_on
 from eirkit.testing.selftest.planted import Lookup, Traits
 
@@ -102,7 +102,7 @@ class PlantedMemory:
                 return [text for one in found for text in (_reword(_other_digit)(one), one)]
             case "stale":
                 return [self.former.get(label, self.kept.get(label, "")) for label in wanted]
-            case "neighbour":
+            case "neighbor":
                 return [text for label, text in self.kept.items() if f"A_{int(label[2:]) + 1}" in wanted]
             case "mislabels":  # the value of another record under the label that was asked for
                 values = [text.partition("= ")[2] for text in self.kept.values()]
@@ -122,7 +122,7 @@ class PlantedMemory:
         return found
 
 
-class ModelledMemory(PlantedMemory):
+class ModeledMemory(PlantedMemory):
     """Asks the model that it was given about every record that it stores."""
 
     requirements: ClassVar[Requirements] = Requirements(endpoint=("model",))
@@ -170,12 +170,12 @@ MEMORY = f"--memory {_HERE}:PlantedMemory --set PlantedMemory"
 
 def _memory(
     how: str, about: str, *checks: Check, case: int | None = None, traits: Traits | None = None
-) -> PlantedBehaviour:
+) -> PlantedBehavior:
     chosen = f"--h 2 {MEMORY}.how={how}"
-    return PlantedBehaviour(f"memory-{how}", about, traits or Traits(), chosen, checks=(fates, *checks), case=case)
+    return PlantedBehavior(f"memory-{how}", about, traits or Traits(), chosen, checks=(fates, *checks), case=case)
 
 
-BEHAVIOURS = (
+BEHAVIORS = (
     _memory("plain", "a memory without faults", *PERFECT),
     _memory("sentence", "The answer of A_01 is 3555.", *PERFECT, case=1),
     _memory("is", "A_7 is 42", *PERFECT),
@@ -196,7 +196,7 @@ BEHAVIOURS = (
     _memory("digit", "changes one digit", silent_on("returns another label's value"), case=8),
     _memory("constant", "returns one value for every label", silent_on("returns another label's value"), case=8),
     _memory("dropping", "loses every third record"),
-    _memory("neighbour", "returns the record before the one that was asked for"),
+    _memory("neighbor", "returns the record before the one that was asked for"),
     _memory("mislabels", "returns the value of another label"),
     _memory("newest", "returns the newest records, whatever was asked"),
     _memory("stale", "returns what an earlier run wrote"),
@@ -209,24 +209,24 @@ BEHAVIOURS = (
     _memory("unused", "the agent never searches", traits=Traits(searches=False)),
     _memory("unwritten", "the agent never writes", traits=Traits(writes=False)),
     _memory("slips", "the agent slips in 10% of its answers", traits=Traits(slip=0.1)),
-    PlantedBehaviour(
+    PlantedBehavior(
         "memory-raising",
         "raises once in a run",
         options=f"--h 2 {MEMORY}.how=raising",
         checks=(says("raises"),),
         steps=False,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "memory-hanging",
         "hangs once in a run",
         options=(f"--h 2 {MEMORY}.how=hanging --set PlantedMemory.timeout_seconds=0.2"),
         checks=(says("answers late|did not finish"),),
         steps=False,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "memory-model",
         "a memory that asks the model of the run",
-        options=f"--h 2 --memory {_HERE}:ModelledMemory --set ModelledMemory.model=run",
+        options=f"--h 2 --memory {_HERE}:ModeledMemory --set ModeledMemory.model=run",
         checks=(fates, own_calls, *PERFECT),
         case=7,
     ),

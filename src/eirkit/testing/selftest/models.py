@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from eirkit.testing.selftest.behaviour import Check, Observed, PlantedBehaviour
+from eirkit.testing.selftest.behavior import Check, Observed, PlantedBehavior
 from eirkit.testing.selftest.planted import Form, PlantedTurn, Traits
 from eirkit.testing.selftest.server import Said
 
@@ -79,7 +79,7 @@ def _no_system(number: int, body: Mapping[str, Any]) -> Said | None:
 
 
 def accuracy(least: float, most: float = 1.0) -> Check:
-    """Return a check that the accuracy lies in a range, so that a behaviour cannot pass by failing altogether."""
+    """Return a check that the accuracy lies in a range, so that a behavior cannot pass by failing altogether."""
 
     def check(observed: Observed) -> Iterator[str]:
         accuracy = observed.row.accuracy
@@ -133,54 +133,54 @@ def _broken_off(number: int, body: Mapping[str, Any]) -> Said | None:
 
 _THOUGHT = "I add the values.\nNEXT\nDONE\nANSWER 1 0001\nThat was a draft."
 
-BEHAVIOURS = (
-    PlantedBehaviour("perfect", "a model without faults, nothing missing", checks=PERFECT),
-    PlantedBehaviour(
+BEHAVIORS = (
+    PlantedBehavior("perfect", "a model without faults, nothing missing", checks=PERFECT),
+    PlantedBehavior(
         "leaves-out", "a model that leaves out what it does not see", options="--h 2", checks=(accuracy(0.1, 0.9),)
     ),
-    PlantedBehaviour("guesses", "a model that guesses what it does not see", Traits(guess=True), "--h 2"),
-    PlantedBehaviour("slips", "2% arithmetic slips", Traits(slip=0.02), seeds="0:4", checks=(accuracy(0.3),)),
-    PlantedBehaviour("many-slips", "20% slips under pressure", Traits(slip=0.2), "--h 2"),
-    PlantedBehaviour(
+    PlantedBehavior("guesses", "a model that guesses what it does not see", Traits(guess=True), "--h 2"),
+    PlantedBehavior("slips", "2% arithmetic slips", Traits(slip=0.02), seeds="0:4", checks=(accuracy(0.3),)),
+    PlantedBehavior("many-slips", "20% slips under pressure", Traits(slip=0.2), "--h 2"),
+    PlantedBehavior(
         "empty", "10% empty replies, nothing missing", Traits(speak=_sometimes(0.1, Said(""), "silent")), case=2
     ),
-    PlantedBehaviour("mute", "every reply is empty", Traits(speak=_sometimes(1.0, Said(""), "silent"))),
-    PlantedBehaviour(
+    PlantedBehavior("mute", "every reply is empty", Traits(speak=_sometimes(1.0, Said(""), "silent"))),
+    PlantedBehavior(
         "cut",
         "14% of replies end at the token limit",
         Traits(speak=_sometimes(0.14, Said("I add the", "length"), "cut")),
         case=3,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "cut-empty",
         "reasoning takes the whole limit, no text is left",
         Traits(speak=_sometimes(0.14, Said("", "length", reasoning="hm " * 99), "cut")),
         case=3,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "cut-unsaid", "14% of replies end at the token limit, called a stop", Traits(speak=_cut_unsaid), case=3
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "refuses", "10% refusals", Traits(speak=_sometimes(0.1, Said("I'm sorry, I can't help with that."), "garbled"))
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "refusal-field",
         "refusals in their own field",
         Traits(speak=_sometimes(0.1, Said(None, refusal="I can't help with that."), "silent")),
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "filtered", "10% content filter", Traits(speak=_sometimes(0.1, Said("", "content_filter"), "silent"))
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "prose", "10% prose without an answer", Traits(speak=_sometimes(0.1, Said("Let me see."), "garbled"))
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "think",
         "thoughts in <think> before the answer",
         Traits(speak=_thinks(f"<think>{_THOUGHT}</think>\n")),
         checks=PERFECT,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "think-managed",
         "commands inside <think>, in an action loop",
         Traits(speak=_thinks(f"<think>{_THOUGHT}</think>\n")),
@@ -188,98 +188,98 @@ BEHAVIOURS = (
         checks=PERFECT,
         case=6,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "think-end-only",
         "thoughts that end in </think> without a start",
         Traits(speak=_thinks(f"{_THOUGHT}</think>\n")),
         checks=PERFECT,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "think-unclosed",
         "10% thoughts without an end, cut at the limit",
         Traits(speak=_sometimes(0.1, Said(f"<think>{_THOUGHT}", "length"), "cut")),
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "reasoning", "thoughts in reasoning_content", Traits(speak=_thinks(_THOUGHT, apart=True)), checks=PERFECT
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "markdown", "**ANSWER 7 0042**", Traits(speak=_worded(lambda t, v: f"**ANSWER {t} {v:04d}**")), checks=PERFECT
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "fenced",
         "the answer in a code block",
         Traits(speak=_worded(lambda t, v: f"```\nANSWER {t} {v:04d}\n```")),
         checks=PERFECT,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "takes-back",
         "10% answers that are taken back for another value",
         Traits(speak=_taken_back),
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "quotes", 'ANSWER 7 "0042"', Traits(speak=_worded(lambda t, v: f'ANSWER {t} "{v:04d}"')), checks=PERFECT
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "drafts",
         "a draft, then the answer",
         Traits(speak=_worded(lambda t, v: f"ANSWER {t} 0001\nANSWER {t} {v:04d}")),
         checks=PERFECT,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "padded",
         "blank lines and tabs around the answer",
         Traits(speak=_worded(lambda t, v: f"\n\n\tANSWER {t}  {v:04d}  \n\n")),
         checks=PERFECT,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "own-words",
         "10% answers in words of its own, The answer of step 7 is 0042.",
         Traits(speak=_in_own_words),
         checks=(accuracy(0.1, 0.99), says("unreadable")),
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "tools",
         "parallel tool calls",
         Traits(speak=_by_tools),
         "--h 4 --condition floor --protocol tools",
         checks=PERFECT,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "schema",
         '{"work": "…", "values": [42]}, as the schema demands',
         Traits(speak=_by_schema),
         "--h 4 --protocol schema",
         checks=PERFECT,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "schema-actions",
         "actions in an object, as the schema demands",
         Traits(speak=_by_schema),
         "--h 4 --condition floor --protocol schema",
         checks=PERFECT,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "drips",
         "replies that drip byte by byte",
         Traits(speak=lambda turn, lines: (Said(lines[0], drip_bytes=7), "plain")),
         checks=PERFECT,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "broken-off",
         "the server breaks off some replies, and says so as the finish reason",
         Traits(serve=_broken_off),
         checks=PERFECT,
     ),
-    PlantedBehaviour("storm", "storms of 429", Traits(serve=refusing(429, 3, 4, 5, 30, 31)), checks=PERFECT),
-    PlantedBehaviour("failing", "some requests get a 500", Traits(serve=refusing(500, 2, 20)), checks=PERFECT),
-    PlantedBehaviour("no-system", "a server without a system role", Traits(serve=_no_system), checks=PERFECT),
-    PlantedBehaviour(
+    PlantedBehavior("storm", "storms of 429", Traits(serve=refusing(429, 3, 4, 5, 30, 31)), checks=PERFECT),
+    PlantedBehavior("failing", "some requests get a 500", Traits(serve=refusing(500, 2, 20)), checks=PERFECT),
+    PlantedBehavior("no-system", "a server without a system role", Traits(serve=_no_system), checks=PERFECT),
+    PlantedBehavior(
         "no-usage",
         "a server that reports no tokens",
         Traits(speak=lambda turn, lines: (Said(lines[0], usage=False), "plain")),
         checks=PERFECT,
     ),
-    PlantedBehaviour(
+    PlantedBehavior(
         "cheat",
         "an endpoint that remembers everything",
         Traits(cheat=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from eirkit.testing.selftest.behaviour import PRICES, Check, Observed, PlantedBehaviour
+from eirkit.testing.selftest.behavior import PRICES, Check, Observed, PlantedBehavior
 from eirkit.testing.selftest.models import Speech, refusing
 from eirkit.testing.selftest.planted import Traits
 from eirkit.testing.selftest.server import Said
@@ -67,16 +67,16 @@ def _reasoning(words: int, *, apart: bool = False) -> Speech:
 
 def _money(
     name: str, about: str, *checks: Check, options: str = "", traits: Traits | None = None, **more: object
-) -> PlantedBehaviour:
+) -> PlantedBehavior:
     given = f"--h 4 {_PRICED} {options}"
-    return PlantedBehaviour(name, about, traits or Traits(), given, checks=(every_cent, *checks), **more)  # type: ignore[arg-type]
+    return PlantedBehavior(name, about, traits or Traits(), given, checks=(every_cent, *checks), **more)  # type: ignore[arg-type]
 
 
 _TASKS = "stepwise-sum --n 24 --m 4 --seeds 0:3 --h 4"
 _DRY = f"lacuna run {_TASKS} --model openai/planted --protocol text {_PRICED} --dry-run --json"
 _MORE = "lacuna run --resume {folder} --cap-usd 99 --base-url {url}"
 
-BEHAVIOURS = (
+BEHAVIORS = (
     _money("bill", "a model that says no more than it must", estimated(0.8, 1.2), before=_DRY, case=9),
     _money("bill-verbose", "a model that explains every answer", traits=Traits(speak=_verbose(20))),
     _money("bill-reasoning", "a model that reasons, and is paid for it", traits=Traits(speak=_reasoning(60))),
@@ -91,7 +91,7 @@ BEHAVIOURS = (
     _money(
         "bill-memory",
         "a memory that asks the model of the run",
-        options="--h 2 --memory eirkit.testing.selftest.memories:ModelledMemory --set ModelledMemory.model=run",
+        options="--h 2 --memory eirkit.testing.selftest.memories:ModeledMemory --set ModeledMemory.model=run",
     ),
     _money(
         "cap",

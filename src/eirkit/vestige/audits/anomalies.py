@@ -1,4 +1,4 @@
-"""Recognises failed tests and edits and repeated commands in outputs (signatures), and samples them for review.
+"""Recognizes failed tests and edits and repeated commands in outputs (signatures), and samples them for review.
 
 Only explicit summary lines count, and only the end of an output is searched, because runners print their result last
 and scaffolds keep the end.
@@ -38,7 +38,7 @@ _SHOWING = re.compile(
     r"(?:cat|head|tail|nl|less|more|sed|awk|e?grep|rg|ls|wc|echo|printf|which|vim?|pip3?"
     r"|git(?!\s+bisect)|find(?!.* -exec))\b"
 )
-_COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")
+_COLOR = re.compile(r"\x1b\[[\d;]{0,20}m")
 # Summary lines, as plain strings: most outputs are not of tests, and this is faster than a regex.
 _FAILED = ("\nFAILED (", "test result: FAILED", "\n--- FAIL:", "\nFAIL\n", "\nFAIL\t", "\nFAILURES!\n")
 _PASSED = ("\nOK\n", "\nOK (", "test result: ok", "\nok  \t", " 0 failures")
@@ -80,7 +80,7 @@ def runner_verdict(command: str, output: str) -> Verdict | None:
     ):
         return None
     if "\x1b" in tail:
-        tail = _COLOUR.sub("", tail)
+        tail = _COLOR.sub("", tail)
     if any(map(tail.__contains__, _FAILED)) or any(_counted(tail, word) for word in _FAILED_AFTER_NUMBER):
         return "failed" if _runs_tests(command) and not failed_around(tail) else None
     if any(map(tail.__contains__, _PASSED)) or any(_counted(tail, word) for word in _PASSED_AFTER_NUMBER):

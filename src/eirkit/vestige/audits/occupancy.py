@@ -102,7 +102,7 @@ def occupancy(recording: Recording, windows: ContextWindows, trajectory_tokens: 
         window_source=source,
         peak_share=None if peak is None or window is None else peak / window,
         overflow_errors=sum(1 for notice in _notices(recording) if _overflows(notice)),
-        summary_markers=sum(map(_summarised, recording.turns)),
+        summary_markers=sum(map(_summarized, recording.turns)),
         clears=sum(turn.breaks("clear") for turn in recording.turns),
     )
 
@@ -139,7 +139,7 @@ def _overflows(notice: str) -> bool:
     return any(map(notice.lower().__contains__, _OVERFLOW))
 
 
-def _summarised(turn: RecordedTurn) -> int:
+def _summarized(turn: RecordedTurn) -> int:
     if turn.broken is not None:
         return turn.breaks("compaction")
     if turn.carried:

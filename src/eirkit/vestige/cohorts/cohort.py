@@ -1,4 +1,4 @@
-"""Splits analysed runs into cohorts and computes for each a summary row and the chosen statistical tests.
+"""Splits analyzed runs into cohorts and computes for each a summary row and the chosen statistical tests.
 
 Runs measured in tokens and in entities are never pooled. Tests planned in a suite file are corrected for multiple
 testing; all others are marked as exploratory.
@@ -80,14 +80,14 @@ def _mean(values: Floats) -> float | None:
 
 
 BY: tuple[CohortKey, ...] = get_args(CohortKey)
-Analyse = Callable[[Cohort], list[Finding]]
-ANALYSES: Mapping[str, Analyse] = {
-    "demand": demand_failure.analyse,
-    "rereads": reread_rate.analyse,
-    "gaps": gap_failure.analyse,
-    "clipping": recovery.analyse,
-    "mediation": size_failure.analyse,
-    "later": used_later.analyse,
+Analyze = Callable[[Cohort], list[Finding]]
+ANALYSES: Mapping[str, Analyze] = {
+    "demand": demand_failure.analyze,
+    "rereads": reread_rate.analyze,
+    "gaps": gap_failure.analyze,
+    "clipping": recovery.analyze,
+    "mediation": size_failure.analyze,
+    "later": used_later.analyze,
 }
 OF_ENTITIES = ("later",)  # the other analyses need files
 TESTS: tuple[str, ...] = tuple(
@@ -98,7 +98,7 @@ TESTS: tuple[str, ...] = tuple(
 ENTITY_TESTS = frozenset(question.name for question in used_later.OF_ENTITIES)
 
 
-def analyse_cohorts(
+def analyze_cohorts(
     folders: Sequence[Path],
     plan: AnalysisPlan,
     *,
@@ -107,11 +107,11 @@ def analyse_cohorts(
     disjoint: Sequence[Path] = (),
     analyses: Sequence[str] = tuple(ANALYSES),
 ) -> CohortStatistics:
-    """Return the cohorts and tests of analysed folders.
+    """Return the cohorts and tests of analyzed folders.
 
     Args:
         base_lines: source lines of the gold files by task.
-        disjoint: analysed folders whose runs are used only to estimate how hard tasks are.
+        disjoint: analyzed folders whose runs are used only to estimate how hard tasks are.
 
     Raises:
         InputFileError: a folder holds no complete analysis, or none holds a run.

@@ -1,4 +1,4 @@
-"""Covariates of a task: sizes of its reference patch and files, and how often runs outside the analysed set solve it.
+"""Covariates of a task: sizes of its reference patch and files, and how often runs outside the analyzed set solve it.
 
 Missing values are imputed by the median over tasks, with an indicator column.
 """
@@ -25,20 +25,20 @@ from eirkit.vestige.inference.results import join_notes
 
 @dataclass(frozen=True, slots=True)
 class Difficulty:
-    """One value per analysed run, in their order."""
+    """One value per analyzed run, in their order."""
 
     success_logit: Floats  # 0 where unknown
-    known: NDArray[np.bool_]  # False: the task has no run outside the analysed set
-    n: int  # analysed runs with a value
-    excluded: int  # analysed runs without
-    tasks: int  # tasks of the analysed runs
+    known: NDArray[np.bool_]  # False: the task has no run outside the analyzed set
+    n: int  # analyzed runs with a value
+    excluded: int  # analyzed runs without
+    tasks: int  # tasks of the analyzed runs
     note: str = ""
 
 
-def disjoint_difficulty(tasks: Any, resolved: ArrayLike, analysed: ArrayLike) -> Difficulty:
-    """Return the smoothed log-odds of success of each analysed run's task, from the other runs of that task."""
+def disjoint_difficulty(tasks: Any, resolved: ArrayLike, analyzed: ArrayLike) -> Difficulty:
+    """Return the smoothed log-odds of success of each analyzed run's task, from the other runs of that task."""
     outcome = as_binary("resolved", resolved)
-    inside = as_binary("analysed", analysed, len(outcome)) == 1
+    inside = as_binary("analyzed", analyzed, len(outcome)) == 1
     codes = as_codes("tasks", tasks, len(outcome))
     count = int(codes.max()) + 1 if len(codes) else 0
     runs = np.bincount(codes[~inside], minlength=count)
@@ -70,7 +70,7 @@ class SuccessElsewhere:
 
     logit: Floats
     known: Mask
-    note: str  # about runs given as others that are in the analysed set
+    note: str  # about runs given as others that are in the analyzed set
 
 
 def read_base_lines(path: Path) -> dict[str, float]:
@@ -119,8 +119,8 @@ def success_elsewhere(runs: RunColumns, others: RunColumns) -> SuccessElsewhere:
     apart = others.at(~is_same & ~np.isnan(others.failed))
     tasks = np.concatenate([runs.task, apart.task])
     resolved = np.concatenate([np.zeros(len(runs)), 1 - apart.failed])
-    analysed = np.concatenate([np.ones(len(runs)), np.zeros(len(apart))])
-    found = disjoint_difficulty(tasks, resolved, analysed)
+    analyzed = np.concatenate([np.ones(len(runs)), np.zeros(len(apart))])
+    found = disjoint_difficulty(tasks, resolved, analyzed)
     return SuccessElsewhere(found.success_logit, found.known, _same_note(int(is_same.sum())))
 
 

@@ -1,7 +1,7 @@
 """Tests whether runs with a larger peak demand fail more often: odds ratios per doubling, raw and adjusted.
 
 Over all runs of a cohort, and over runs whose clipped views hid lines that mattered. Difficulty is estimated from runs
-outside the analysed set: for the second group these are the cohort's other runs, for the first only other cohorts.
+outside the analyzed set: for the second group these are the cohort's other runs, for the first only other cohorts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ COVERED = Question(
 QUESTIONS = (BARE, LONG, HARD, COVERED, *CLIPPED)
 
 
-def analyse(cohort: Cohort) -> list[Finding]:
+def analyze(cohort: Cohort) -> list[Finding]:
     """Return the seven odds ratios."""
     judged, excluded = cohort.judged()
     everywhere = _three((BARE, LONG, HARD), judged, cohort.elsewhere, excluded)

@@ -75,7 +75,7 @@ _UNITS: dict[Literal["tasks", "runs"], tuple[Unit, str]] = {
 }
 
 
-def analyse(cohort: Cohort) -> list[Finding]:
+def analyze(cohort: Cohort) -> list[Finding]:
     """Return the fair clock with and without run length, two sensitivity analyses and the joint placebo."""
     judged, excluded = cohort.judged()
     fair, left_out = known(judged, ~np.isnan(judged.gap_fair), "no needed file read before a last edit", excluded)

@@ -60,7 +60,7 @@ DISJOINT = Question(
 QUESTIONS = (RAW, MIXED, CRE, DISJOINT)
 
 
-def analyse(cohort: Cohort) -> list[Finding]:
+def analyze(cohort: Cohort) -> list[Finding]:
     """Return the four contrasts."""
     judged, excluded = cohort.judged()
     is_classified = np.isin(judged.group, ("recovered", "never"))
@@ -104,8 +104,8 @@ def newcombe_interval(first: float, n: int, second: float, m: int) -> tuple[floa
 
 
 def _wilson(share: float, n: int) -> tuple[float, float]:
-    centre, half = share + Z * Z / (2 * n), Z * sqrt(share * (1 - share) / n + (Z / (2 * n)) ** 2)
-    return (centre - half) / (1 + Z * Z / n), (centre + half) / (1 + Z * Z / n)
+    center, half = share + Z * Z / (2 * n), Z * sqrt(share * (1 - share) / n + (Z / (2 * n)) ** 2)
+    return (center - half) / (1 + Z * Z / n), (center + half) / (1 + Z * Z / n)
 
 
 def _raw(runs: RunColumns, never: Floats, excluded: tuple[Excluded, ...]) -> Finding:

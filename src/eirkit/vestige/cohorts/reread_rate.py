@@ -48,7 +48,7 @@ ALL_FILES = Question(
 QUESTIONS = (NEEDED, ALL_FILES)
 
 
-def analyse(cohort: Cohort) -> list[Finding]:
+def analyze(cohort: Cohort) -> list[Finding]:
     """Return the three-way term and the all-file term."""
     runs = cohort.runs
     cells = cohort.cells

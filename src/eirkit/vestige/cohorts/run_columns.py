@@ -1,4 +1,4 @@
-"""Reads the runs of analysed folders as columns for the cohort analyses.
+"""Reads the runs of analyzed folders as columns for the cohort analyses.
 
 Texts become integer codes that agree over all folders; a missing value is NaN.
 """
@@ -117,7 +117,7 @@ class RereadCells:
 
 
 def read_runs(folders: Sequence[Path]) -> tuple[RunColumns, RereadCells]:
-    """Return the runs and cells of analysed folders.
+    """Return the runs and cells of analyzed folders.
 
     Raises:
         InputFileError: a folder is no complete analysis.

@@ -32,7 +32,7 @@ from eirkit.vestige.inference.mediation import mediate
 from eirkit.vestige.inference.results import join_notes
 
 SIZE, IMPUTED, MEDIATOR = "log2 size", "size imputed", "mediator"
-STANDARDISED = "95% percentile, bootstrap of whole tasks"
+STANDARDIZED = "95% percentile, bootstrap of whole tasks"
 _NO_CAUSE = "a causal path: it includes whatever drives both the mediator and failure"
 SIZE_LENGTH = Question(
     "size-failure-tokens",
@@ -87,7 +87,7 @@ class _Sample:
     note: str
 
 
-def analyse(cohort: Cohort) -> list[Finding]:
+def analyze(cohort: Cohort) -> list[Finding]:
     """Return the paths and the two indirect differences."""
     judged, excluded = cohort.judged()
     is_classified = np.isin(judged.group, ("recovered", "never"))
@@ -152,7 +152,7 @@ def _indirect(cohort: Cohort, question: Question, sample: _Sample, mediator: Flo
         question,
         found.indirect,
         found.n,
-        STANDARDISED,
+        STANDARDIZED,
         ratio=False,
         excluded=sample.excluded,
         note=found.note,

@@ -39,7 +39,7 @@ OF_ENTITIES = (*(asked for (unit, _), asked in QUANTILES.items() if unit == "ent
 QUESTIONS = (*QUANTILES.values(), TASK_AUC)
 
 
-def analyse(cohort: Cohort) -> list[Finding]:
+def analyze(cohort: Cohort) -> list[Finding]:
     """Return the quantiles in the cohort's unit; shell runs with too few tool turns are left out."""
     runs = cohort.runs
     if not len(runs):

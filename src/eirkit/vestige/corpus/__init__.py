@@ -1,1 +1,1 @@
-"""Turns a corpus of logs into a folder of tables: finds, divides, measures, merges, summarises and queries it."""
+"""Turns a corpus of logs into a folder of tables: finds, divides, measures, merges, summarizes and queries it."""

@@ -237,13 +237,13 @@ def _beside(place: DocumentRange, tools: _Tools) -> bytes:
     where = place.root, place.path.parent
     if where not in tools.beside:
         digest = blake2b(digest_size=16)
-        for path in _neighbours(place.root, place.path, tools.reader):
+        for path in _neighbors(place.root, place.path, tools.reader):
             digest.update(repr((path.name, *_identity(path))).encode())
         tools.beside[where] = digest.digest()
     return tools.beside[where]
 
 
-def _neighbours(root: Location, path: Path, reader: CorpusReader) -> Iterator[Path]:
+def _neighbors(root: Location, path: Path, reader: CorpusReader) -> Iterator[Path]:
     """Yield files beside a document from which its runs or their outcomes may come."""
     yield from reader.outcomes_near(root, path.parent)
     for name in reader.claimed(path.parent):

@@ -137,7 +137,7 @@ _Order: TypeAlias = tuple[int, ...]  # position of a work unit in the corpus; a 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What is to be analysed, and the files that belong to it."""
+    """What is to be analyzed, and the files that belong to it."""
 
     paths: tuple[Location, ...]
     gold: Path | None = None

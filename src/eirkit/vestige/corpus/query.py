@@ -38,7 +38,7 @@ class QueryResult:
 
 
 def query(folder: Path, sql: str, most_rows: int = MOST_ROWS) -> QueryResult:
-    """Return the rows of one SELECT over the tables of an analysed folder.
+    """Return the rows of one SELECT over the tables of an analyzed folder.
 
     Raises:
         InputFileError: the folder holds no complete analysis.

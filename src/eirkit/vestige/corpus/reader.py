@@ -113,7 +113,7 @@ class CorpusReader:
         """Yield the runs of a document found under a root; their names may not be unique.
 
         Args:
-            format: format of the section, which may not be recognisable by itself.
+            format: format of the section, which may not be recognizable by itself.
             tally: counts what was found, from which the notes about the whole document follow.
         """
         results = self._results.setdefault(root, _Results(self._given, _beside(root)))
@@ -293,7 +293,7 @@ class _Reading:
         return best[0] if most else None
 
     def _certainties(self, names: Iterable[str], document: StoredDocument) -> dict[str, int]:
-        return {name: int(call("format", self.reader(name).recognises, document)) for name in names}
+        return {name: int(call("format", self.reader(name).recognizes, document)) for name in names}
 
 
 def _packed_as(document: StoredDocument) -> tuple[str | None, str]:
@@ -392,7 +392,7 @@ def possible_formats(names: Iterable[str], document: StoredDocument) -> list[str
     if len(head) >= HEAD_BYTES and not shows_an_object(head):
         return list(names)
     shown = {name for sign, name in _OTHER_SIGNS if _has(document, sign)}
-    # Searching the head for each of sixty keys took longer than all else that recognises a document.
+    # Searching the head for each of sixty keys took longer than all else that recognizes a document.
     for key in _KEYS.intersection(document.quoted):
         shown.update(name for sign, name in _BY_KEY[key] if len(sign) == len(key) + 2 or sign in head)
     return [name for name in names if name in shown or name not in SIGNS]

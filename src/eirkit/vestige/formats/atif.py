@@ -1,7 +1,7 @@
 """Reads the Agent Trajectory Interchange Format (ATIF), versions 1.0 to 1.8.
 
 A step of the agent is a turn. Steps marked as copied context repeat another file and are not counted again; scripted
-steps (`llm_call_count` 0) are turns without usage. A summarised context breaks the run. Continuations beside a file
+steps (`llm_call_count` 0) are turns without usage. A summarized context breaks the run. Continuations beside a file
 (`NAME.cont-1.json`) are read with it as one run; sub-agents, in their own files or embedded, are runs of their own that
 name their parent.
 """
@@ -36,7 +36,7 @@ from eirkit.vestige.trajectory import MARKED, NAMED, KeptContext, LoggedUsage, R
 Step = Mapping[str, Any]
 _AskedCall = tuple[str, str, Mapping[str, Any]]
 
-_SUMMARISED = re.compile(r"context summari[sz]ation|summari[sz]ed|compact(?:ed|ion)", re.IGNORECASE)
+_SUMMARIZED = re.compile(r"context summari[sz]ation|summari[sz]ed|compact(?:ed|ion)", re.IGNORECASE)
 # A step names the sub-agents that made a summary; the context with which the agent went on is not shown.
 _UNTOLD = KeptContext("size", is_opaque=True)
 _REFUSED = "Previous response had parsing errors"
@@ -76,7 +76,7 @@ def _is_break(step: Step) -> bool:
     if mapping_of(mapping_of(step.get("extra")).get("context_management")):
         return True
     refers = any(result.get("subagent_trajectory_ref") for result in _results(step))
-    return refers and _SUMMARISED.search(text_of(step.get("message"))) is not None
+    return refers and _SUMMARIZED.search(text_of(step.get("message"))) is not None
 
 
 def _is_told(step: Step, after: Step | None) -> bool:
@@ -99,7 +99,7 @@ def _summary(step: Step) -> str:
 def _take_reply(builder: RunBuilder, step: Step) -> None:
     text = text_of(step.get("message"))
     results = _results(step)
-    asked = _asked(step) or _spelt_out(text)
+    asked = _asked(step) or _spelled_out(text)
     builder.begin()
     builder.say(text)
     if step.get("llm_call_count") != 0:
@@ -130,7 +130,7 @@ def _as_shell(tool: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str
     return shell_name(tool, arguments), arguments
 
 
-def _spelt_out(text: str) -> list[_AskedCall]:
+def _spelled_out(text: str) -> list[_AskedCall]:
     """Return the commands of a reply that is itself JSON, as some terminal agents are told to write."""
     if not text.lstrip().startswith("{") or '"commands"' not in text or len(text) > _SCREEN_BYTES:
         return []
@@ -181,7 +181,7 @@ _STEP_KEYS = frozenset({b"steps", b"step_id", b"source"})
 class Atif:
     """ATIF trajectory files."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the object names the schema; or has its steps, where the schema stands behind them."""
         if _is_atif(document.head):
             return NAMED

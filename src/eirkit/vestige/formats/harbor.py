@@ -152,7 +152,7 @@ _REWARD_LIMITS = ReadLimits(document_bytes=1 << 16)
 class Harbor:
     """Trial folders, identified by their result."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the document is the result of a trial."""
         return NAMED if document.name == _RESULT and _is_trial(document.head) else 0
 

@@ -189,7 +189,7 @@ class Inspect:
 
     run_per_member = "samples/"  # folder of an archive with one run per file
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the archive has a header and samples, or the object has an evaluation at the top level."""
         head = document.head
         if begins_with_info(head):

@@ -32,7 +32,7 @@ _APPLICATION_AT = slice(68, 72)  # of SQLite's header
 class Lacuna:
     """A sweep of `eirkit lacuna run`; each step is a turn and each record a path."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the document holds finished runs."""
         is_own = document.head.startswith(MAGIC) and document.head[_APPLICATION_AT] == APPLICATION.to_bytes(4, "big")
         return NAMED if is_own or _LINE.match(document.head) else 0

@@ -2,7 +2,7 @@
 
 Rows come from JSON lines, a JSON list or Parquet; the messages are a list or its JSON text, under `trajectory`,
 `messages` or `conversations`. The scaffold is inferred from the form of replies and results. Other columns, such as
-tools and licences, are not read.
+tools and licenses, are not read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MessageRows:
     run_per_line = True  # in JSON lines, one run per line
     run_per_row = True  # in Parquet, one run per row
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether rows have a list of messages and the name of a run or a task."""
         head = document.head
         if head.startswith(_PARQUET):

@@ -33,7 +33,7 @@ _OBSERVATIONS = ("<returncode>", "<exception>", _TIMED_OUT)
 class MiniSweAgent:
     """Files `*.traj.json` of mini-SWE-agent 1 and 2."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the object begins with the `info` of this scaffold."""
         head = document.head
         return NAMED if _FIRST_KEY.match(head) is not None and any(mark in head for mark in _MARKS) else 0

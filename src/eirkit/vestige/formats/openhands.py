@@ -97,7 +97,7 @@ _KEYS = (b'"response":', b'"choices":')
 class OpenHandsCompletions:
     """Files of `llm_completions/<task>/` of OpenHands."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether messages are followed by a response, or the file's name has a request's time."""
         return MARKED if is_completion(document) else 0
 

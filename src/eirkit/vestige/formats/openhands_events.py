@@ -48,7 +48,7 @@ class OpenHandsEvents:
 
     run_per_line = True  # in JSON lines, one run per line
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether lines have a task and its patch, or the document is a list of events."""
         head = document.head
         if _LINE.match(head):

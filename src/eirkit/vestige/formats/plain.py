@@ -27,7 +27,7 @@ class Plain:
 
     run_per_line = True  # in JSON lines, one run per line
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether an early line has a run's turns; a line too long or damaged to parse is judged by its keys."""
         if _TURNS.strip(b'"') not in document.quoted:
             return 0

@@ -39,7 +39,7 @@ class SweAgentStep:
 class SweAgent:
     """Files `*.traj` of SWE-agent."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the object has actions and observations, or a history of this scaffold's agents."""
         head = document.head
         if _BEGINNING.match(head) is None:

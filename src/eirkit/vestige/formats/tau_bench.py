@@ -27,7 +27,7 @@ _PROMPT_CHARACTERS = 200  # characters of the policy that are searched for the d
 class TauBench:
     """Result files of tau-bench."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the document is a list whose first run has a task, a reward and a trajectory."""
         head = document.head.lstrip()
         return MARKED if head.startswith(b"[") and all(key in head for key in _KEYS) else 0
@@ -99,7 +99,7 @@ _SIMULATED_KEYS = (b"simulations", b"reward_info", b"task_id")
 class Tau2Bench:
     """Result files of tau2-bench."""
 
-    def recognises(self, document: LogDocument) -> int:
+    def recognizes(self, document: LogDocument) -> int:
         """Return whether the object's info has trials, user and agent, or it begins with its simulations."""
         is_object = document.head.lstrip().startswith(b"{")
         is_ours = any(all(key in document.quoted for key in keys) for keys in (_TAU2_KEYS, _SIMULATED_KEYS))

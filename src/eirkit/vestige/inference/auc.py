@@ -96,9 +96,9 @@ def _why_no_error(values: Floats, area: float, variance: float | None) -> str:
 
 def _with_interval(area: float, variance: float, n: int, positives: int) -> Auc:
     error = sqrt(variance)
-    centre, half = log(area / (1 - area)), Z * error / (area * (1 - area))
+    center, half = log(area / (1 - area)), Z * error / (area * (1 - area))
     p = erfc(abs(area - CHANCE) / error / sqrt(2))
-    return Auc(area, error, _expit(centre - half), _expit(centre + half), p, n, positives)
+    return Auc(area, error, _expit(center - half), _expit(center + half), p, n, positives)
 
 
 def _expit(x: float) -> float:

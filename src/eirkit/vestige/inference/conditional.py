@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from eirkit.errors import SpecError, TooLargeError
 from eirkit.packages import compiled, has_compiler
 from eirkit.records.analysis import Excluded
-from eirkit.vestige.inference.design import Codes, Columns, Design, Floats, as_binary, as_codes, as_matrix, standardise
+from eirkit.vestige.inference.design import Codes, Columns, Design, Floats, as_binary, as_codes, as_matrix, standardize
 from eirkit.vestige.inference.logistic import assemble
 from eirkit.vestige.inference.results import (
     Ascent,
@@ -290,7 +290,7 @@ def _fit(
     if not len(rows):
         return f"separation: {', '.join(sorted(separated))} predict every stratum, so the odds ratio is infinite"
     inner = np.unique(codes[rows], return_inverse=True)[1]
-    design = standardise(names, raw[rows], inner)
+    design = standardize(names, raw[rows], inner)
     order = rows[np.argsort(codes[rows], kind="stable")]
     strata = arrange(y[rows], design.matrix, inner)
     ones = np.ones(len(strata.cases))

@@ -1,4 +1,4 @@
-"""Design matrices from named columns: checked, centred, scaled, without constant or collinear columns.
+"""Design matrices from named columns: checked, centered, scaled, without constant or collinear columns.
 
 A design also converts estimates back to the caller's units.
 """
@@ -25,11 +25,11 @@ _NOTHING_NEW = 1e-9  # relative to a column's spread: below this a column is col
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The columns that can be estimated, standardised, and the reasons why others cannot."""
+    """The columns that can be estimated, standardized, and the reasons why others cannot."""
 
     names: tuple[str, ...]
     matrix: Floats  # rows × names
-    centre: Floats
+    center: Floats
     scale: Floats
     dropped: Mapping[str, str]  # name to reason
 
@@ -44,7 +44,7 @@ class Design:
             return slopes
         whole = np.zeros((len(self.names) + 1,) * 2)
         whole[0, 0], whole[1:, 1:] = 1, slopes
-        whole[0, 1:] = -self.centre / self.scale
+        whole[0, 1:] = -self.center / self.scale
         return whole
 
 
@@ -87,24 +87,24 @@ def as_matrix(columns: Columns, rows: int) -> Floats:
     return np.column_stack(vectors) if vectors else np.empty((rows, 0))
 
 
-def standardise(names: tuple[str, ...], raw: Floats, codes: Codes | None = None) -> Design:
+def standardize(names: tuple[str, ...], raw: Floats, codes: Codes | None = None) -> Design:
     """Return the columns that vary beyond what the columns before them span.
 
     Args:
         codes: groups whose levels are free; only what varies inside them counts. Without it there is one group.
     """
     groups = np.zeros(len(raw), dtype=np.int64) if codes is None else codes
-    centre, spread = raw.mean(axis=0), raw.std(axis=0)
+    center, spread = raw.mean(axis=0), raw.std(axis=0)
     scale = np.where(spread > 0, spread, 1.0)
-    matrix = (raw - centre) / scale
+    matrix = (raw - center) / scale
     inner = matrix - group_means(matrix, groups)[groups]
     constant = "does not vary" if codes is None else "does not vary within any group"
     # Rounding grows with the ratio of a column's values to their spread.
-    noise = np.maximum(_NOTHING_NEW, _ROUNDING * (np.abs(centre) / scale + 1) * (spread > 0))
+    noise = np.maximum(_NOTHING_NEW, _ROUNDING * (np.abs(center) / scale + 1) * (spread > 0))
     reasons = _reasons(inner, np.where(spread > 0, noise, np.inf), constant)
     kept = [j for j, reason in enumerate(reasons) if not reason]
     dropped = {names[j]: reason for j, reason in enumerate(reasons) if reason}
-    return Design(tuple(names[j] for j in kept), matrix[:, kept], centre[kept], scale[kept], dropped)
+    return Design(tuple(names[j] for j in kept), matrix[:, kept], center[kept], scale[kept], dropped)
 
 
 def group_means(matrix: Floats, codes: Codes, weights: Floats | None = None) -> Floats:
@@ -132,7 +132,7 @@ def _reasons(inner: Floats, noise: Floats, constant: str) -> list[str]:
     basis = np.empty((len(inner), 0))
     reasons = []
     for column, share in zip(inner.T, noise, strict=True):
-        least = share * np.sqrt(len(column))  # the norm of a standardised column is this root
+        least = share * np.sqrt(len(column))  # the norm of a standardized column is this root
         rest = column
         for _ in range(2):  # twice, since the first projection leaves rounding errors
             rest = rest - basis @ (basis.T @ rest)

@@ -22,7 +22,7 @@ from eirkit.vestige.inference.results import LikelihoodPoint
 NODES = 15
 _MODE_STEPS = 60
 _FARTHEST = 300.0  # log odds are clipped here, so that a product of two odds stays finite
-_AT_THE_MODE = 1e-6  # in standard deviations of the intercept; nodes need not be centred exactly
+_AT_THE_MODE = 1e-6  # in standard deviations of the intercept; nodes need not be centered exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class GroupedRows:
 class _Nodes:
     """Where the integrand of each group is evaluated: sets × groups × nodes."""
 
-    places: Floats  # of the standardised intercept
+    places: Floats  # of the standardized intercept
     weights: Floats  # shares of the group's integral, adding up to one
     odds: Floats  # sets × cells × nodes
     log_integral: Floats  # sets × groups
@@ -88,10 +88,10 @@ def derivatives(cells: GroupedRows, theta: Floats, nodes: int = NODES) -> Likeli
 def _lay(cells: GroupedRows, slopes: Floats, sd: Floats, nodes: int) -> _Nodes:
     fixed = _within(slopes @ cells.matrix.T)
     fixed_odds = np.exp(fixed)
-    centre, curvature = _modes(cells, fixed_odds, sd)
+    center, curvature = _modes(cells, fixed_odds, sd)
     width = np.sqrt(2 / curvature)
     knots, knot_weights = _knots(nodes)
-    places = centre[..., None] + width[..., None] * knots
+    places = center[..., None] + width[..., None] * knots
     shift = _within(sd[:, None, None] * places)
     # Odds multiply, so few exponentials are needed; the cost per cell and node is one logarithm.
     odds = fixed_odds[..., None] * np.exp(shift)[:, cells.groups]
@@ -113,7 +113,7 @@ def _knots(nodes: int) -> tuple[Floats, Floats]:
 
 
 def _modes(cells: GroupedRows, fixed_odds: Floats, sd: Floats) -> tuple[Floats, Floats]:
-    """Return each group's most likely standardised intercept and the curvature there: sets × groups.
+    """Return each group's most likely standardized intercept and the curvature there: sets × groups.
 
     Newton's steps are kept inside a bracket, since a steep group can throw them from one tail to the other.
     """
@@ -162,22 +162,22 @@ class Draws:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A multivariate t with a given centre and scale."""
+    """A multivariate t with a given center and scale."""
 
-    centre: Floats
+    center: Floats
     root: Floats  # lower Cholesky factor of the scale
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         """Return fresh points."""
-        normal = rng.standard_normal((count, len(self.centre)))
+        normal = rng.standard_normal((count, len(self.center)))
         stretch = np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, count))
-        drawn: Floats = self.centre + (normal @ self.root.T) * stretch[:, None]
+        drawn: Floats = self.center + (normal @ self.root.T) * stretch[:, None]
         return drawn
 
     def log_density(self, points: Floats) -> Floats:
         """Return log densities up to a constant."""
-        white = np.linalg.solve(self.root, (points - self.centre).T)
-        size = len(self.centre)
+        white = np.linalg.solve(self.root, (points - self.center).T)
+        size = len(self.center)
         density: Floats = -(_FREEDOM + size) / 2 * np.log1p((white**2).sum(axis=0) / _FREEDOM)
         return density
 
@@ -186,8 +186,8 @@ def sample(
     target: Target, proposal: Proposal, rng: np.random.Generator, *, chains: int, draws: int, warm_up: int
 ) -> Draws:
     """Return draws from the density; all chains step together, so the target evaluates them as one batch."""
-    size = len(proposal.centre)
-    here = proposal.centre + _OVERDISPERSED * (proposal.draw(chains, rng) - proposal.centre)
+    size = len(proposal.center)
+    here = proposal.center + _OVERDISPERSED * (proposal.draw(chains, rng) - proposal.center)
     height = target(here)
     kept, accepted = np.empty((chains, draws, size)), 0
     for i in range(-warm_up, draws):

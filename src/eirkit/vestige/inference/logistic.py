@@ -22,7 +22,7 @@ from eirkit.vestige.inference.design import (
     as_binary,
     as_codes,
     as_matrix,
-    standardise,
+    standardize,
 )
 from eirkit.vestige.inference.results import (
     Ascent,
@@ -81,7 +81,7 @@ def log_likelihood(y: Floats, matrix: Floats, weights: Floats | None, theta: Flo
     return LikelihoodPoint(float(rows.sum()), matrix.T @ residual, (matrix.T * curvature) @ matrix)
 
 
-def maximise(y: Floats, matrix: Floats, weights: Floats | None = None, start: Floats | None = None) -> Ascent:
+def maximize(y: Floats, matrix: Floats, weights: Floats | None = None, start: Floats | None = None) -> Ascent:
     """Return the maximum-likelihood coefficients of a matrix that already has its column of ones."""
     first = np.zeros(matrix.shape[1]) if start is None else start
     return climb(lambda theta: log_likelihood(y, matrix, weights, theta), first)
@@ -110,9 +110,9 @@ def _fit(
 ) -> _State | str:
     if not len(rows) or y[rows].min() == y[rows].max():
         return f"separation: {', '.join(sorted(separated))} predict every row perfectly, so the odds ratio is infinite"
-    design = standardise(names, raw[rows])
+    design = standardize(names, raw[rows])
     matrix = design.with_intercept()
-    ascent = maximise(y[rows], matrix)
+    ascent = maximize(y[rows], matrix)
     if not ascent.runaway:
         note = "the fit did not converge; leave out nearly collinear columns"
         return _State(rows, design, ascent, separated) if ascent.converged else note

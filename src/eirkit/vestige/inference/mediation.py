@@ -21,9 +21,9 @@ from eirkit.vestige.inference.design import (
     as_codes,
     as_floats,
     as_matrix,
-    standardise,
+    standardize,
 )
-from eirkit.vestige.inference.logistic import maximise, mean_of
+from eirkit.vestige.inference.logistic import maximize, mean_of
 from eirkit.vestige.inference.results import Term, cluster_weights, join_notes, percentile_term
 
 EXPOSURE, MEDIATOR = "exposure", "mediator"
@@ -49,7 +49,7 @@ class Mediation:
 class _Data:
     outcome: Floats
     mediator: Floats
-    matrix: Floats  # ones, exposure, covariates; standardised
+    matrix: Floats  # ones, exposure, covariates; standardized
     ends: tuple[float, float]  # of the exposure, in the matrix's units
 
     def at(self, end: float, mediator: float | None = None) -> Floats:
@@ -83,10 +83,10 @@ def mediate(
     low, high = (float(value) for value in np.percentile(x, percentiles))
     if low == high:
         return _nothing(f"both percentiles of the exposure are {low:g}, so there is no contrast", len(y), codes)
-    design = standardise((EXPOSURE, *covariates), raw)
-    if MEDIATOR in standardise((EXPOSURE, *covariates, MEDIATOR), np.column_stack([raw, m])).dropped:
+    design = standardize((EXPOSURE, *covariates), raw)
+    if MEDIATOR in standardize((EXPOSURE, *covariates, MEDIATOR), np.column_stack([raw, m])).dropped:
         return _nothing("the mediator is a combination of exposure and covariates", len(y), codes)
-    ends = tuple((value - design.centre[0]) / design.scale[0] for value in (low, high))
+    ends = tuple((value - design.center[0]) / design.scale[0] for value in (low, high))
     data = _Data(y, m, design.with_intercept(), (ends[0], ends[1]))
     whole = _effects(data, np.ones(len(y)))
     if isinstance(whole, str):
@@ -114,11 +114,11 @@ def _nothing(note: str, n: int, codes: Codes) -> Mediation:
 
 def _effects(data: _Data, weights: Floats) -> Floats | str:
     """Return indirect, direct and total, or why there are none."""
-    first = maximise(data.mediator, data.matrix, weights)
+    first = maximize(data.mediator, data.matrix, weights)
     if not first.converged:
         return "the mediator is separated or its model did not converge"
     joint = np.column_stack([data.matrix, data.mediator])
-    second = maximise(data.outcome, joint, weights)
+    second = maximize(data.outcome, joint, weights)
     if not second.converged:
         return "the outcome is separated or its model did not converge"
     share = [mean_of(data.at(end), first.theta) for end in data.ends]

@@ -23,7 +23,7 @@ from eirkit.vestige.inference.design import (
     as_binary,
     as_codes,
     as_matrix,
-    standardise,
+    standardize,
 )
 from eirkit.vestige.inference.integration import (
     NODES,
@@ -36,7 +36,7 @@ from eirkit.vestige.inference.integration import (
     r_hat,
     sample,
 )
-from eirkit.vestige.inference.logistic import assemble, maximise
+from eirkit.vestige.inference.logistic import assemble, maximize
 from eirkit.vestige.inference.results import (
     LEVEL,
     Ascent,
@@ -129,7 +129,7 @@ def mixed_posterior(
     model = _build(outcome, columns, groups)
     if isinstance(model, Fit):
         return _no_posterior(model)
-    ascent = _climb_finely(model, lambda theta, nodes: _penalised(model.cells, theta, nodes))
+    ascent = _climb_finely(model, lambda theta, nodes: _penalized(model.cells, theta, nodes))
     spread = invert(ascent.point.information)
     # Steep groups need the most nodes, so their number is chosen near the posterior's mode.
     steep = ascent.theta + np.append(np.zeros(len(spread) - 1), 2 * np.sqrt(spread[-1, -1]))
@@ -144,11 +144,11 @@ def mixed_posterior(
         draws=draws,
         warm_up=_WARM_UP,
     )
-    return _summarise(model, drawn.values, drawn.acceptance)
+    return _summarize(model, drawn.values, drawn.acceptance)
 
 
 def log_prior(points: Floats) -> Floats:
-    """Return the log prior density of (intercept, slopes, log sd), each row one set, on the standardised columns."""
+    """Return the log prior density of (intercept, slopes, log sd), each row one set, on the standardized columns."""
     scales = np.full(points.shape[1] - 1, SLOPE_SCALE)
     scales[0] = INTERCEPT_SCALE
     normal = -0.5 * (points[:, :-1] / scales) ** 2 - np.log(scales) - 0.5 * log(2 * pi)
@@ -166,7 +166,7 @@ def _build(outcome: ArrayLike, columns: Columns, groups: Any) -> _Model | Fit:
     names = (INTERCEPT, *columns)
     if note := _hopeless(y, codes):
         return missing((*names, GROUP_SD), note, n=len(y), clusters=len(np.unique(codes)))
-    design = standardise(tuple(columns), raw)
+    design = standardize(tuple(columns), raw)
     return _Model(names, design, collapse(y, design.with_intercept(), codes), y, codes)
 
 
@@ -187,7 +187,7 @@ def _hopeless(y: Floats, codes: Codes) -> str:
 
 
 def _start(model: _Model) -> Floats:
-    pooled = maximise(model.outcome, model.design.with_intercept()).theta
+    pooled = maximize(model.outcome, model.design.with_intercept()).theta
     return np.append(np.clip(pooled, -5, 5), 0.0)
 
 
@@ -215,7 +215,7 @@ def _fewest_nodes(cells: GroupedRows, theta: Floats) -> int:
 
 def _climb(model: _Model) -> Ascent | None:
     """Return the maximum, or None if it lies at zero spread between groups."""
-    pooled = maximise(model.outcome, model.design.with_intercept())
+    pooled = maximize(model.outcome, model.design.with_intercept())
     ascent = _climb_finely(model, lambda theta, nodes: derivatives(model.cells, theta, nodes))
     flat = ascent.theta[-1] < _NO_SPREAD or (pooled.converged and ascent.point.value <= pooled.point.value + 1e-6)
     return None if flat else ascent
@@ -232,7 +232,7 @@ def _tamed(point: LikelihoodPoint) -> LikelihoodPoint:
 
 
 def _without_spread(model: _Model) -> Fit:
-    pooled = maximise(model.outcome, model.design.with_intercept())
+    pooled = maximize(model.outcome, model.design.with_intercept())
     if not pooled.converged:
         return _lost(model)
     terms = assemble(model.names, model.design, pooled.theta, invert(pooled.point.information), frozenset())
@@ -256,7 +256,7 @@ def _sd_term(log_sd: float, error: float) -> Term:
     return Term(GROUP_SD, by_log.estimate, by_log.standard_error, by_log.low, by_log.high, None, by_log.note)
 
 
-def _penalised(cells: GroupedRows, theta: Floats, nodes: int) -> LikelihoodPoint:
+def _penalized(cells: GroupedRows, theta: Floats, nodes: int) -> LikelihoodPoint:
     """Return the log posterior with derivatives."""
     point = derivatives(cells, theta, nodes)
     scales = np.full(len(theta), SLOPE_SCALE)
@@ -269,7 +269,7 @@ def _penalised(cells: GroupedRows, theta: Floats, nodes: int) -> LikelihoodPoint
     return LikelihoodPoint(value, point.gradient + gradient, point.information + np.diag(curvature))
 
 
-def _summarise(model: _Model, values: Floats, acceptance: float) -> Posterior:
+def _summarize(model: _Model, values: Floats, acceptance: float) -> Posterior:
     back = model.design.back(intercept=True)
     slopes, sd = values[..., :-1] @ back.T, np.exp(values[..., -1])
     fitted = (INTERCEPT, *model.design.names)

@@ -24,7 +24,7 @@ from eirkit.vestige.inference.design import (
     as_matrix,
     group_means,
     group_peaks,
-    standardise,
+    standardize,
 )
 from eirkit.vestige.inference.logistic import assemble
 from eirkit.vestige.inference.results import (
@@ -125,7 +125,7 @@ def _informative(data: _Data) -> tuple[Rows, tuple[Excluded, ...]]:
 def _fit(data: _Data, separated: frozenset[str]) -> _State | str:
     if data.clusters.max() == 0:
         return "all rows belong to one cluster, so no error can be estimated"
-    design = standardise(data.names, data.raw, data.groups)
+    design = standardize(data.names, data.raw, data.groups)
     offset = np.log(data.exposure)
     ascent = climb(
         lambda theta: profile(data.counts, offset, design.matrix, data.groups, theta)[0], np.zeros(len(design.names))

@@ -40,7 +40,7 @@ from eirkit.records.analysis import (
     ToolCoverage,
     Visibility,
 )
-from eirkit.vestige.cohorts.cohort import ANALYSES, TESTS, analyse_cohorts
+from eirkit.vestige.cohorts.cohort import ANALYSES, TESTS, analyze_cohorts
 from eirkit.vestige.cohorts.covariates import read_base_lines
 from eirkit.vestige.cohorts.finding import AnalysisPlan, Resampled, read_plan
 from eirkit.vestige.corpus.query import MOST_ROWS, QueryResult, query_apart
@@ -185,7 +185,7 @@ class Analysis:
             resampled=resample or plan.settings.resampled,
             seed=plan.settings.seed if seed is None else seed,
         )
-        return analyse_cohorts(
+        return analyze_cohorts(
             [self.folder, *map(_folder, others)],
             AnalysisPlan(plan.planned, plan.recorded, plan.digest, settings),
             by=by,

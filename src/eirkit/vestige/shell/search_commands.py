@@ -159,8 +159,8 @@ def xargs(walk: Walk, call: Invocation) -> Flow:
             replaces = option[2:] or (words.pop(0) if words else "{}")
         elif option in ("-n", "-P", "-L", "-d", "-s", "-E", "-a") and words:
             words.pop(0)
-    spelt = call.stdin.text.split() if call.stdin.kind == "text" and call.stdin.text else ()
-    given = spelt or call.stdin.listed or (UNKNOWN,)
+    spelled = call.stdin.text.split() if call.stdin.kind == "text" and call.stdin.text else ()
+    given = spelled or call.stdin.listed or (UNKNOWN,)
     if replaces:
         return _on_each(walk, words, replaces, given[:_MOST_NAMES], NOTHING)
     flow = walk.invoke([*words, *given[:200]] if words else ["echo", *given])

@@ -290,7 +290,7 @@ class Walk:
             words = expand([redirect.target], self.variables)
             to_error = redirect.descriptor == 2 and not redirect.operator.startswith("&")
             self.hushed = self.steps if to_error else self.hushed
-            content = "" if to_error else _spelt(flow)
+            content = "" if to_error else _spelled(flow)
             call = Invocation("", [], NOTHING, self.steps)
             if words != ["/dev/null"] and words != ["/dev/stderr"]:
                 self._redirected(call, words, redirect.operator.endswith(">>"), None if to_error else content)
@@ -396,5 +396,5 @@ class Walk:
         return flow
 
 
-def _spelt(flow: Flow) -> str | None:
+def _spelled(flow: Flow) -> str | None:
     return flow.text if flow.kind == "text" else "" if flow.kind == "none" else None

@@ -184,7 +184,7 @@ def expand_text(word: Word, variables: Mapping[str, str], unknown: str = UNKNOWN
     for piece in word:
         if piece.kind in ("name", "split"):
             value = value_of(piece.text, variables).replace(APART, " ")
-            parts.append(value if unknown or UNKNOWN not in value else _spelt(piece.text, unknown))
+            parts.append(value if unknown or UNKNOWN not in value else _spelled(piece.text, unknown))
         elif piece.kind == "open":
             parts.append(_ESCAPE.sub(r"\1", piece.text))
         else:
@@ -259,7 +259,7 @@ def _without_start(value: str, sign: str, pattern: str) -> str:
     return value[index + len(stop) :] if index >= 0 else value
 
 
-def _spelt(name: str, unknown: str) -> str:
+def _spelled(name: str, unknown: str) -> str:
     if name[0] in "$`":  # a command substitution
         return unknown
     return f"${name}" if name.isidentifier() else f"${{{name}}}"

@@ -140,7 +140,7 @@ class LogDocument(Protocol):
 
     @property
     def quoted(self) -> Collection[bytes]:
-        """What stands between neighbouring quotes in its head: the keys of objects and the strings without escapes."""
+        """What stands between neighboring quotes in its head: the keys of objects and the strings without escapes."""
 
     @property
     def first_records(self) -> Sequence[Mapping[str, Any]]:
@@ -208,7 +208,7 @@ class StoredDocument:
 
     @property
     def quoted(self) -> Collection[bytes]:
-        """What stands between neighbouring quotes in its head: a dozen formats look for keys there, most in vain."""
+        """What stands between neighboring quotes in its head: a dozen formats look for keys there, most in vain."""
         if self._quoted is None:
             self._quoted = frozenset(self.head.split(b'"')[1:-1])
         return self._quoted

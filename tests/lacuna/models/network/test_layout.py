@@ -73,4 +73,4 @@ def test_a_file_of_another_network_is_refused_in_one_line(tmp_path, fault):
 def test_the_file_says_what_it_is():
     about = read_tensors(WEIGHTS).about
     assert about["format"] == "eirkit-lacuna-tiny/1"
-    assert about["licence"] == "Apache-2.0"
+    assert about["license"] == "Apache-2.0"

@@ -15,7 +15,7 @@ def run(id: str, kind: str, name: str, start: int, inputs: Any, outputs: Any, **
 
 
 def message(kind: str, **kwargs: Any) -> dict[str, Any]:
-    """Return a message as LangChain serialises it."""
+    """Return a message as LangChain serializes it."""
     return {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", kind], "kwargs": kwargs}
 
 

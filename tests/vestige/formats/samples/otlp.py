@@ -25,8 +25,8 @@ DONE: list[Any] = [{"role": "assistant", "parts": [{"type": "text", "content": "
 def attribute(name: str, value: Any) -> dict[str, Any]:
     """Return a pair as OTLP spells it."""
     kinds: dict[type, tuple[str, Any]] = {str: ("stringValue", value), int: ("intValue", str(value))}
-    kind, spelt = kinds.get(type(value), ("stringValue", json.dumps(value)))
-    return {"key": name, "value": {kind: spelt}}
+    kind, spelled = kinds.get(type(value), ("stringValue", json.dumps(value)))
+    return {"key": name, "value": {kind: spelled}}
 
 
 def span(id: int, parent: int, name: str, start: int, **attributes: Any) -> dict[str, Any]:

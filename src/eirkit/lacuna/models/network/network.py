@@ -159,7 +159,7 @@ def _whole_positive(x: Floats, steps: int) -> Wholes:
 
 
 def _normal(x: Floats, steps: int) -> Wholes:
-    """Return rows as integers with scales that normalise their mean square to one."""
+    """Return rows as integers with scales that normalize their mean square to one."""
     whole, _ = _whole(x, steps)
     squares = np.einsum("nd,nd->n", whole, whole, dtype=np.float64)[:, None]
     return whole, np.sqrt(x.shape[1] / np.maximum(squares, 1.0)).astype(np.float32)

@@ -72,8 +72,8 @@ class MissTally:
         """The population standard deviation of that rate."""
         if len({missed / max(1, possible) for missed, possible in self.tasks}) <= 1:
             return 0.0  # a rounded mean would make the squares below nonzero
-        centre = self.mean
-        squares = (n * (missed / max(1, possible) - centre) ** 2 for (missed, possible), n in self.tasks.items())
+        center = self.mean
+        squares = (n * (missed / max(1, possible) - center) ** 2 for (missed, possible), n in self.tasks.items())
         return math.sqrt(math.fsum(squares) / self.total)
 
     @property
