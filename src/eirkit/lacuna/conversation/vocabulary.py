@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from math import gcd
@@ -35,20 +35,26 @@ class PairValues:
     firsts: Sequence[str]
     seconds: Sequence[str]
     short_form: str = ""  # in which a value may be given where no other of the world begins so
+    size: int = field(init=False)  # a field like the parts of the form, since worlds ask for them at every value
+    before: str = field(init=False)
+    between: str = field(init=False)
+    after: str = field(init=False)
 
-    @property
-    def size(self) -> int:
-        return len(self.firsts) * len(self.seconds)
+    def __post_init__(self) -> None:
+        before, _, rest = self.form.partition("{a}")
+        between, _, after = rest.partition("{b}")
+        computed = {"size": len(self.firsts) * len(self.seconds), "before": before, "between": between, "after": after}
+        for name, value in computed.items():
+            object.__setattr__(self, name, value)
 
     def value(self, number: int) -> str:
         """Return the value with a number; different numbers below the size have different values."""
         first, second = divmod(number * _MIX % self.size, len(self.seconds))
-        return self.form.replace("{a}", self.firsts[first]).replace("{b}", self.seconds[second])
+        return f"{self.before}{self.firsts[first]}{self.between}{self.seconds[second]}{self.after}"
 
     def short(self, value: str) -> str:
         """Return the short form of a value, "mint tea" for "mint tea with honey"; the value itself if it has none."""
-        between = self.form.partition("{a}")[2].partition("{b}")[0]
-        return self.short_form.replace("{a}", value.partition(between)[0]) or value
+        return self.short_form.replace("{a}", value.partition(self.between)[0]) or value
 
     def pattern(self) -> str:
         """Return the pattern of a value."""

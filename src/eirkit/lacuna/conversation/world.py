@@ -6,6 +6,7 @@ memory holds or returns is therefore decided by searching for strings. A seed an
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
@@ -190,7 +191,7 @@ class _Maker:
         self.below = drawing(row, seed, "words")
         self.every = list(range(dials.sessions))
         self.blocks: dict[str, int] = {}  # by kind of value: numbers of values that facts may have so far
-        self.taken: dict[str, set[int]] = {}  # by kind of value: numbers of those that were said
+        self.taken: defaultdict[str, set[int]] = defaultdict(set)  # by kind of value: numbers of those that were said
         self.said: list[list[Statement]] = [[] for _ in range(dials.sessions)]
         self.numbers: set[int] = set()  # amounts and days that were said
         self.asked: list[WorldQuestion] = []
@@ -439,16 +440,18 @@ class _Maker:
 
     def drawn(self, attribute: str, first: int, own: set[int]) -> str:
         """Return one of the values that a fact may have, drawn evenly from those that were said of no other fact."""
-        values, taken = self.vocabulary.of(attribute), self.taken.setdefault(KINDS[attribute], set())
-        if self.dials.values > values.size:
-            raise SpecError(f"{attribute} has {values.size} values; choose at most as many")
+        kind = KINDS[attribute]
+        values, taken = self.vocabulary.kinds[kind], self.taken[kind]
+        size, wanted, start = values.size, self.dials.values, self.seed * 7919 + first
+        if wanted > size:
+            raise SpecError(f"{attribute} has {size} values; choose at most as many")
         for _ in range(MOST_DRAWS):
-            number = (self.seed * 7919 + first + self.below(self.dials.values)) % values.size
+            number = (start + self.below(wanted)) % size
             if number in own or number not in taken:
                 own.add(number)
                 taken.add(number)
                 return values.value(number)
-        raise SpecError(f"{attribute} has {values.size} values, too few for this world; choose fewer people or updates")
+        raise SpecError(f"{attribute} has {size} values, too few for this world; choose fewer people or updates")
 
     def distinct(self, listed: Sequence[Any], count: int) -> list[Any]:
         """Return different names of a list."""
