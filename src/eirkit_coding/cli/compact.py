@@ -45,7 +45,7 @@ _PATH = click.Path(path_type=Path)
 _SHOWN = ("calls", "input_tokens", "output_tokens", "cost_usd", "most_usd")
 
 
-@command(example="eirkit vestige compact LOGS --context-tokens 4000 --out out")
+@command(example="eirkit vestige compact LOGS --context-tokens 4000 --out out/compact")
 @click.argument("paths", metavar="LOGS...", type=LOCATION, nargs=-1, required=True)
 @option(
     "--compactor",
