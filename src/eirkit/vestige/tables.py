@@ -136,7 +136,12 @@ class TableWriter:
 
     def _abandon(self) -> None:
         for writer in self._open.values():
-            _close_anyhow(writer)
+            try:
+                writer.close()
+            except OSError:  # its last bytes cannot be written; the table is not wanted anyway
+                writer.is_open = False  # or its destructor would try again and print a traceback
+                with suppress(OSError):
+                    writer.close()  # what is left of it, its file
         for name in self._schemas:  # also that of a writer that could not be made
             self._unfinished(name).unlink(missing_ok=True)
         self._open = {}
@@ -176,16 +181,6 @@ class TableWriter:
         return self.folder / f".{name}.parquet.unfinished"
 
 
-def _close_anyhow(writer: Any) -> None:
-    """Close a writer whose table is not wanted, also where its last bytes cannot be written."""
-    try:
-        writer.close()
-    except OSError:
-        writer.is_open = False  # or its destructor would try again and print a traceback
-        with suppress(OSError):
-            writer.close()  # what is left of it, its file
-
-
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Hold the lock of an analysis folder.
@@ -215,7 +210,12 @@ def claim(folder: Path, logs: LogSources | None = None) -> bool:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; give a folder with --out")
     if (folder / FILE).is_file():
-        _refuse_others(folder, read_struct(folder / FILE, SCHEMA, AnalysisClaim).logs, logs)
+        before = read_struct(folder / FILE, SCHEMA, AnalysisClaim).logs
+        if logs is not None and before is not None and before.digest != logs.digest:
+            names = ", ".join(before.names)
+            raise UsageError(
+                f"{folder} holds the analysis of other logs ({names}); choose another --out, or remove it first"
+            )
         return False
     # An interrupted claim leaves only its unfinished document.
     if folder.is_dir() and not all(
@@ -225,14 +225,6 @@ def claim(folder: Path, logs: LogSources | None = None) -> bool:
     folder.mkdir(parents=True, exist_ok=True)
     write_struct(folder / FILE, SCHEMA, AnalysisClaim(logs=logs))
     return True
-
-
-def _refuse_others(folder: Path, held: LogSources | None, logs: LogSources | None) -> None:
-    if logs is not None and held is not None and held.digest != logs.digest:
-        names = ", ".join(held.names)
-        raise UsageError(
-            f"{folder} holds the analysis of other logs ({names}); choose another --out, or remove it first"
-        )
 
 
 def is_analysis(folder: Path) -> bool:

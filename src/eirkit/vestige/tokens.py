@@ -119,17 +119,14 @@ def _pieces(text: str) -> list[str]:
     """Split a huge text at token boundaries if it has any, so that a count holds at most about four megabytes."""
     pieces, start = [], 0
     while len(text) - start > _PIECE:
-        end = _cut(text, start, start + _PIECE)
+        # The piece ends at its last token boundary; if none is near, at its last line end, or at its full length.
+        stop = start + _PIECE
+        at = last = text.rfind("\n", start, stop) + 1
+        for _ in range(_SEAMS_TRIED):
+            if at <= start or is_token_boundary(text, at):
+                break
+            at = text.rfind("\n", start, at - 1) + 1
+        end = next((place for place in (at, last) if place > start), stop)
         pieces.append(text[start:end])
         start = end
     return [*pieces, text[start:]]
-
-
-def _cut(text: str, start: int, stop: int) -> int:
-    """Return the last token boundary between two positions; if none is near, the last line end or the end position."""
-    at = last = text.rfind("\n", start, stop) + 1
-    for _ in range(_SEAMS_TRIED):
-        if at <= start or is_token_boundary(text, at):
-            break
-        at = text.rfind("\n", start, at - 1) + 1
-    return next((place for place in (at, last) if place > start), stop)

@@ -139,7 +139,7 @@ def view_of(call: Call) -> View:
     text = call.output[heading.end :] if heading else _TITLE.sub("", call.output)
     text = text.partition("<system-reminder>")[0]
     outlined = "... eliding lines " in text
-    lines = _mapped(text) if outlined else _mostly_numbered(text)
+    lines = {int(number): line for number, line in _MAPPED.findall(text)} if outlined else _mostly_numbered(text)
     if lines is None and (not marks or (heading and len(marks) == 1)):
         first = (heading.first if heading else 0) or (asked.first if asked else 1)
         lines = dict(enumerate(text.removesuffix("\n").split("\n"), first))
@@ -186,10 +186,6 @@ def untitled(text: str) -> str:
 def _mostly_numbered(text: str) -> dict[int, str] | None:
     found = _NUMBERED.findall(text)
     return {int(number): line for number, line in found} if 2 * len(found) > text.count("\n") else None
-
-
-def _mapped(text: str) -> dict[int, str]:
-    return {int(number): line for number, line in _MAPPED.findall(text)}
 
 
 def _heading(output: str) -> _Heading | None:

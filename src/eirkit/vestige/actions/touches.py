@@ -206,19 +206,16 @@ def _roots(recording: Recording) -> list[str]:
         for call in turn.calls:
             for value in call.arguments.values():
                 if isinstance(value, str) and "/" in value:
-                    _note_folders(value[:_LOOKED_AT], usual, went)
+                    text = value[:_LOOKED_AT]
+                    if "/testbed" in text or "/workspace/" in text or "/repo" in text or "/app" in text:
+                        usual.update(_USUAL_ROOT.findall(text))
+                    if "cd /" in text:
+                        went.update(_CD.findall(text))
     if usual:
         first = max(usual, key=lambda name: (usual[name], name))
         workspace = next((name for name in sorted(usual) if name.startswith("/workspace/") and "__" in name), None)
         return _linked(workspace) if workspace and first == "/testbed" else _linked(first)
     return [min(went, key=lambda name: (-went[name], len(name), name)).rstrip("/")] if went else []
-
-
-def _note_folders(text: str, usual: Tally[str], went: Tally[str]) -> None:
-    if "/testbed" in text or "/workspace/" in text or "/repo" in text or "/app" in text:
-        usual.update(_USUAL_ROOT.findall(text))
-    if "cd /" in text:
-        went.update(_CD.findall(text))
 
 
 def _linked(root: str) -> list[str]:

@@ -187,7 +187,11 @@ class _Watch:
         for write in turn.writes:
             self._write(turn, write)
         for call, command in tests:
-            self._test(turn, call, command)
+            verdict = runner_verdict(command, call.output)
+            if verdict == "failed":
+                self._failed_test = (turn.number, *_excerpts(call))
+            if verdict is not None:
+                self._standing = verdict == "failed"
 
     def end(self, recording: Recording) -> None:
         if self._standing and self._failed_test is not None and _was_submitted(recording):
@@ -238,13 +242,6 @@ class _Watch:
         commands = [command for call in turn.recorded.calls if (command := _shell_command(call))]
         rewritten = self._last_whole > earlier
         return any(_takes_back(command) or (rewritten and _SCRIPT.search(command)) for command in commands)
-
-    def _test(self, turn: Turn, call: Call, command: str) -> None:
-        verdict = runner_verdict(command, call.output)
-        if verdict == "failed":
-            self._failed_test = (turn.number, *_excerpts(call))
-        if verdict is not None:
-            self._standing = verdict == "failed"
 
 
 def _shell_command(call: Call) -> str | None:

@@ -32,7 +32,10 @@ def clipped_views(trajectory: Trajectory, goal: Collection[str]) -> tuple[Clippe
     views = []
     for turn, cut in found:
         for place, call, marks in cut:
-            paths = _paths_of(turn, call, alone=len(cut) == 1)
+            # The files that a clipped call showed; where it showed several, by the position of their text.
+            alone = len(cut) == 1
+            reads = (read for read in turn.reads if read.clipped)
+            paths = tuple(dict.fromkeys(read.path for read in reads if alone or (read.content or "\0") in call.output))
             views.append(
                 ClippedView(
                     turn=turn.number,
@@ -79,12 +82,6 @@ def clipping_group(lines: Iterable[HiddenLine]) -> ClippingGroup:
     if "ambiguous" in outcomes:
         return "ambiguous"
     return "mixed" if len(outcomes) > 1 else outcomes.pop()
-
-
-def _paths_of(turn: Turn, call: Call, *, alone: bool) -> tuple[str, ...]:
-    """Return the files that a clipped call showed; where it showed several, by the position of their text."""
-    reads = (read for read in turn.reads if read.clipped)
-    return tuple(dict.fromkeys(read.path for read in reads if alone or (read.content or "\0") in call.output))
 
 
 def _hidden_characters(call: Call, marks: Iterable[ClipMark]) -> int | None:

@@ -207,7 +207,12 @@ def _read(document: StoredDocument) -> Outcomes | None:
     if document.name.endswith(".md"):
         return _from_markdown(document.text())
     if document.name.endswith((".csv", ".tsv")):
-        return _from_csv(document)
+        text = document.text()
+        delimiter = "\t" if document.name.endswith(".tsv") else ","
+        try:
+            return _from_rows(list(csv.DictReader(StringIO(text, newline=""), delimiter=delimiter)))
+        except csv.Error as error:
+            raise InputFileError(f"{document.source}: not CSV ({error}); restore it") from error
     if document.name.endswith(_LINES) or document.is_parquet:
         return _from_rows(row for _, row in _numbered(document))
     return _from_json(document.json())
@@ -258,15 +263,6 @@ def _from_rows(rows: Iterable[Any]) -> Outcomes | None:
             if name is not None and outcome is not None:
                 known[name] = outcome
     return Outcomes(known) if known else None
-
-
-def _from_csv(document: StoredDocument) -> Outcomes | None:
-    text = document.text()
-    delimiter = "\t" if document.name.endswith(".tsv") else ","
-    try:
-        return _from_rows(list(csv.DictReader(StringIO(text, newline=""), delimiter=delimiter)))
-    except csv.Error as error:
-        raise InputFileError(f"{document.source}: not CSV ({error}); restore it") from error
 
 
 def _from_markdown(text: str) -> Outcomes | None:

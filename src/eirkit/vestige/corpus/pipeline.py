@@ -61,7 +61,11 @@ def merge_parts(folder: Path, parts: Sequence[CorpusPart], writer: TableWriter, 
     names = UniqueNames()
     for part in parts:
         tables = {name: read_table(folder / part.key, name) for name in writer.rows}
-        renamed = _renamed(tables["runs"], part.renamed, names)
+        # The new names of runs whose name is taken; names given within a part are chosen again.
+        runs = tables["runs"]
+        pairs = zip(runs[RUN].to_pylist(), runs["source"].to_pylist(), strict=True)
+        unique = {run: names.unique(part.renamed.get(run, run), source) for run, source in pairs}
+        renamed = {run: name for run, name in unique.items() if name != run}
         if renamed:
             tables = {name: _with_names(table, renamed) for name, table in tables.items()}
         for name, table in tables.items():
@@ -74,13 +78,6 @@ def merge_parts(folder: Path, parts: Sequence[CorpusPart], writer: TableWriter, 
         for run in rows_of(tables["runs"], RunRow, folder):
             name = run.run_id
             totals.add(AnalyzedRun(run, {}, calls[name], files[name], clips[name], breaks[name], told[name]))
-
-
-def _renamed(runs: Any, before: Mapping[str, str], names: UniqueNames) -> dict[str, str]:
-    """Return the new names of runs whose name is taken; names given within a part are chosen again."""
-    pairs = zip(runs[RUN].to_pylist(), runs["source"].to_pylist(), strict=True)
-    unique = {run: names.unique(before.get(run, run), source) for run, source in pairs}
-    return {run: name for run, name in unique.items() if name != run}
 
 
 def _with_names(table: Any, renamed: dict[str, str]) -> Any:

@@ -208,15 +208,12 @@ class _Results:
         names = run.run_id, run.task_id
         resolved = self.given.get(*names)
         if resolved is None and document.is_archive:
-            resolved = self._within(document).get(*names)
+            if self._archive[0] != document.source:
+                self._archive = document.source, outcomes_within(document)
+            resolved = self._archive[1].get(*names)
         if resolved is None:
             resolved = self.beside.get(document.parent if isinstance(document.parent, Path) else None, *names)
         return run if resolved is None else replace(run, resolved=resolved)
-
-    def _within(self, archive: StoredDocument) -> Outcomes:
-        if self._archive[0] != archive.source:
-            self._archive = archive.source, outcomes_within(archive)
-        return self._archive[1]
 
 
 class _Reading:

@@ -165,7 +165,10 @@ def _in_output(call: Call) -> Iterator[str]:
     if isinstance(content, (dict, list)):
         yield from _in_json(content, kind)
     else:
-        yield from _in_text(call.output[:_TEXT_CHARACTERS], kind)
+        for found in _SHAPES.finditer(call.output[:_TEXT_CHARACTERS]):
+            group = kind if found.lastgroup == "number" else found.lastgroup
+            if group is not None:
+                yield f"{group}:{found[0]}"
 
 
 def _in_json(content: Any, kind: str | None = None) -> Iterator[str]:
@@ -184,27 +187,15 @@ def _in_json(content: Any, kind: str | None = None) -> Iterator[str]:
             if path:
                 yield path
         elif kind is not None and isinstance(value, str) and len(value) <= _ID_CHARACTERS:
-            yield from _whole_text(value, kind)
+            found = _SHAPES.fullmatch(value)
+            if found:
+                yield f"{kind if found.lastgroup == 'number' else found.lastgroup}:{value}"
 
 
 def _path(kind: str, value: object) -> str | None:
     if not isinstance(value, (str, int)) or isinstance(value, bool) or not 0 < len(str(value)) <= _ID_CHARACTERS:
         return None
     return f"{kind}:{value}"
-
-
-def _whole_text(value: str, kind: str) -> Iterator[str]:
-    """Yield the entity of a bare identifier; ten digits have the tool's own type."""
-    found = _SHAPES.fullmatch(value)
-    if found:
-        yield f"{kind if found.lastgroup == 'number' else found.lastgroup}:{value}"
-
-
-def _in_text(text: str, kind: str | None) -> Iterator[str]:
-    for found in _SHAPES.finditer(text):
-        group = kind if found.lastgroup == "number" else found.lastgroup
-        if group is not None:
-            yield f"{group}:{found[0]}"
 
 
 def _reference_actions(recording: Recording) -> list[Any] | None:

@@ -100,7 +100,9 @@ def read_patch(text: str) -> Patch:
         if line.startswith("diff --git "):
             found.append(_OpenChange(*_names_of_header(line)))
         elif line.startswith("--- "):
-            _take_old_name(found, line)
+            if not found or found[-1].has_old_name:
+                found.append(_OpenChange(None, None))
+            found[-1].old, found[-1].has_old_name = _name(line[4:]), True
         elif found:
             _take_line(found[-1], line, lines)
     return Patch(tuple(change.close() for change in found if change.is_real))
@@ -119,12 +121,6 @@ class _OpenChange:
     def close(self) -> FileChange:
         path = self.new or self.old or ""
         return FileChange(path, self.old, self.new is None, self.removed, self.additions, self.deletions)
-
-
-def _take_old_name(found: list[_OpenChange], line: str) -> None:
-    if not found or found[-1].has_old_name:
-        found.append(_OpenChange(None, None))
-    found[-1].old, found[-1].has_old_name = _name(line[4:]), True
 
 
 def _take_line(change: _OpenChange, line: str, lines: Iterator[str]) -> None:

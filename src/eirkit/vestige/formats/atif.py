@@ -50,7 +50,11 @@ def take_steps(builder: RunBuilder, steps: Iterable[Step]) -> None:
         assert step is not None
         source, is_copy = step.get("source"), step.get("is_copied_context") is True
         if is_copy:
-            _take_copy(builder, step)
+            text = text_of(step.get("message"))
+            if builder.is_broken:
+                builder.carry(text)
+            else:
+                builder.hear(text)
         elif source == "agent":
             _take_reply(builder, step)
         elif source == "system" and _is_break(step):
@@ -62,14 +66,6 @@ def take_steps(builder: RunBuilder, steps: Iterable[Step]) -> None:
             builder.carry(text_of(step.get("message")))
         else:
             builder.hear(text_of(step.get("message")))
-
-
-def _take_copy(builder: RunBuilder, step: Step) -> None:
-    text = text_of(step.get("message"))
-    if builder.is_broken:
-        builder.carry(text)
-    else:
-        builder.hear(text)
 
 
 def _is_break(step: Step) -> bool:
@@ -219,7 +215,13 @@ class Atif:
                 parts.append(part)
         yield _recording(document, parts)
         for part in parts:
-            yield from _embedded(document, part, _own_id(trajectory, document))
+            own_id = _own_id(trajectory, document)
+            waiting = deque((own_id, child) for child in items_of(part.get("subagent_trajectories")))
+            while waiting:
+                parent, child = waiting.popleft()
+                recording = _recording(document, [child], parent)
+                yield recording
+                waiting.extend((recording.run_id, inner) for inner in items_of(child.get("subagent_trajectories")))
 
 
 def _is_atif(head: bytes) -> bool:
@@ -283,16 +285,6 @@ def _begins_with_atif(path: Folder) -> bool:
         return _is_atif(open_document(path).head)
     except InputFileError:
         return False
-
-
-def _embedded(document: LogDocument, trajectory: Mapping[str, Any], own_id: str) -> Iterator[Recording]:
-    """Yield the sub-agents embedded in a trajectory, and theirs, without recursion."""
-    waiting = deque((own_id, child) for child in items_of(trajectory.get("subagent_trajectories")))
-    while waiting:
-        parent, child = waiting.popleft()
-        recording = _recording(document, [child], parent)
-        yield recording
-        waiting.extend((recording.run_id, inner) for inner in items_of(child.get("subagent_trajectories")))
 
 
 def _own_id(trajectory: Mapping[str, Any], document: LogDocument) -> str:

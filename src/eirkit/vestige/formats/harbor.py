@@ -67,7 +67,8 @@ def take_episodes(document: LogDocument, trial: Folder) -> Iterator[Recording | 
             continue
         if 0 < len(messages) < length:
             builder.break_off("compaction")
-            builder.carry(summaries.pop(0) if summaries else _first_word(messages))
+            # The text of the first message of a compacted request, which is the summary.
+            builder.carry(summaries.pop(0) if summaries else (text_of(messages[0].get("content")) if messages else ""))
         _take_prompt(builder, request, messages)
         length = len(messages) or length
         model = model or string_of(response.get("model")) or string_of(request.get("model"))
@@ -120,11 +121,6 @@ def _blocks(results: object) -> object:
     if isinstance(results, dict):
         return next((results[key] for key in ("content", "results", "tool_results") if key in results), [results])
     return results
-
-
-def _first_word(messages: list[Mapping[str, Any]]) -> str:
-    """Return the text of the first message of a compacted request, which is the summary."""
-    return text_of(messages[0].get("content")) if messages else ""
 
 
 def _compactions(trial: Folder, source: str) -> list[object]:

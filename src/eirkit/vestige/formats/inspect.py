@@ -104,7 +104,10 @@ def _from_events(
         if kind == "model" and _reply(event):
             _take_reply(builder, event, attachments)
         elif kind == "tool":
-            _take_tool(builder, event, attachments)
+            error = mapping_of(event.get("error"))
+            printed = _printed(string_of(event.get("function")), _text(event.get("result"), attachments))
+            output = printed or string_of(error.get("message"))
+            builder.answer(string_of(event.get("id")), output, failed=bool(error))
         elif kind == "compaction":
             builder.break_off("compaction")
             builder.carry(_text(event.get("summary") or event.get("content"), attachments))
@@ -125,13 +128,6 @@ def _take_reply(builder: RunBuilder, event: Mapping[str, Any], attachments: Mapp
     for call in items_of(reply.get("tool_calls")):
         arguments = arguments_of(_attached(call.get("arguments"), attachments))
         builder.ask(string_of(call.get("id")), *_as_shell(string_of(call.get("function")), arguments))
-
-
-def _take_tool(builder: RunBuilder, event: Mapping[str, Any], attachments: Mapping[str, Any]) -> None:
-    error = mapping_of(event.get("error"))
-    printed = _printed(string_of(event.get("function")), _text(event.get("result"), attachments))
-    output = printed or string_of(error.get("message"))
-    builder.answer(string_of(event.get("id")), output, failed=bool(error))
 
 
 def _reply(event: Mapping[str, Any]) -> Mapping[str, Any]:

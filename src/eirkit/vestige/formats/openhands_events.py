@@ -121,7 +121,10 @@ def _recording(run: Mapping[str, Any], source: str, name: str) -> Recording:
         raise InputFileError("has no history of events; give the file that OpenHands wrote, not its summary")
     events = _flat(history)
     builder = RunBuilder()
-    (tell_sdk if is_sdk(events) else _tell)(events, builder, _usages(run))
+    listed = items_of(mapping_of(run.get("metrics")).get("token_usages"))
+    (tell_sdk if is_sdk(events) else _tell)(
+        events, builder, {string_of(counts.get("response_id")): usage_of(counts) for counts in listed}
+    )
     instruction = string_of(run.get("instruction"))
     prompt = builder.prompt or instruction
     task, result = string_of(run.get("instance_id")) or name, mapping_of(run.get("test_result"))
@@ -160,11 +163,6 @@ def _flat(history: Sequence[object]) -> list[Event]:
                 part = {"id": f"pair {number}", **part} if "action" in part else {"cause": f"pair {number}", **part}
             events.append(part)
     return events
-
-
-def _usages(run: Mapping[str, Any]) -> dict[str, LoggedUsage | None]:
-    listed = items_of(mapping_of(run.get("metrics")).get("token_usages"))
-    return {string_of(counts.get("response_id")): usage_of(counts) for counts in listed}
 
 
 def _tell(events: Sequence[Event], builder: RunBuilder, usages: Mapping[str, LoggedUsage | None]) -> None:

@@ -57,6 +57,7 @@ class _OpenTurn:
         self.rejected = False
 
     def close(self) -> RecordedTurn:
+        found = tuple(trigger for _, trigger in self.breaks)
         return RecordedTurn(
             calls=tuple(call.close() for call in self.calls),
             text="\n".join(filter(None, self.texts)),
@@ -68,12 +69,8 @@ class _OpenTurn:
             asked=self.asked,
             at=self.at,
             earlier_breaks=tuple(kind for kind, _ in self.breaks[:-1]),
-            triggers=self._triggers(),
+            triggers=found if any(trigger != "unknown" for trigger in found) else (),
         )
-
-    def _triggers(self) -> tuple[Trigger, ...]:
-        found = tuple(trigger for _, trigger in self.breaks)
-        return found if any(trigger != "unknown" for trigger in found) else ()
 
 
 class RunBuilder:

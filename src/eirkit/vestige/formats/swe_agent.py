@@ -79,6 +79,9 @@ def _recording(content: Mapping[str, Any], document: LogDocument, attempt: str) 
     task = string_of(mapping_of(config.get("problem_statement")).get("id"))
     task = task or document.name.removesuffix(".json").removesuffix(".traj") or "run"
     stats = mapping_of(info.get("model_stats"))
+    given = string_of(info.get("submission"))
+    if not given and read and read[-1].action.strip() == "submit" and "diff --git" in read[-1].observation:
+        given = read[-1].observation
     return Recording(
         run_id=task + attempt,
         task_id=task,
@@ -87,7 +90,7 @@ def _recording(content: Mapping[str, Any], document: LogDocument, attempt: str) 
         turns=steps_to_turns(read),
         model=string_of(mapping_of(mapping_of(config.get("agent")).get("model")).get("name")),
         prompt=history_prompt(history),
-        submission=_submission(info, read),
+        submission=given.replace("\r\n", "\n").lstrip("\n") or None,
         root=_root(config, read),
         exit_status=string_of(info.get("exit_status")),
         details={"model_stats": stats} if stats else {},
@@ -172,13 +175,6 @@ def _config(content: Mapping[str, Any]) -> Mapping[str, Any]:
         except (ValueError, RecursionError):
             return {}
     return mapping_of(config)
-
-
-def _submission(info: Mapping[str, Any], steps: Sequence[SweAgentStep]) -> str | None:
-    given = string_of(info.get("submission"))
-    if not given and steps and steps[-1].action.strip() == "submit" and "diff --git" in steps[-1].observation:
-        given = steps[-1].observation
-    return given.replace("\r\n", "\n").lstrip("\n") or None
 
 
 def history_prompt(history: object) -> str:

@@ -52,7 +52,8 @@ def _recording(document: LogDocument, run: Mapping[str, Any], place: str) -> Rec
         cause = string_of(info.get("error")).partition("\n")[0] or "it has no messages"
         raise InputFileError(f"the run never took place ({cause[:200]}); run it again or leave it out")
     conversation = read_conversation(messages)
-    domain = _domain(document, conversation.prompt)
+    places = (conversation.prompt[:_PROMPT_CHARACTERS].lower(), document.name.lower())
+    domain = next((domain for place in places for domain in _DOMAINS if domain in place), "tau")
     task, trial = string_of(run.get("task_id")), string_of(run.get("trial")) or "0"
     reward = number_of(run.get("reward"))
     stem = document.name.removesuffix(".json")
@@ -68,11 +69,6 @@ def _recording(document: LogDocument, run: Mapping[str, Any], place: str) -> Rec
         domain="entities",
         details=_details(domain, mapping_of(info.get("task"))),
     )
-
-
-def _domain(document: LogDocument, prompt: str) -> str:
-    places = (prompt[:_PROMPT_CHARACTERS].lower(), document.name.lower())
-    return next((domain for place in places for domain in _DOMAINS if domain in place), "tau")
 
 
 def _details(domain: str, task: Mapping[str, Any]) -> Mapping[str, Any]:

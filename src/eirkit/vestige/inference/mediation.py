@@ -91,7 +91,10 @@ def mediate(
     whole = _effects(data, np.ones(len(y)))
     if isinstance(whole, str):
         return _nothing(whole, len(y), codes)
-    draws = _resample(data, codes, rng, resamples)
+    count = int(codes.max()) + 1
+    found = [_effects(data, cluster_weights(count, rng)[codes]) for _ in range(resamples)]
+    fitted = [effects for effects in found if not isinstance(effects, str)]
+    draws = np.array(fitted).reshape(len(fitted), len(NAMES))
     indirect, direct, total = (percentile_term(name, float(whole[i]), draws[:, i]) for i, name in enumerate(NAMES))
     lost = f"{resamples - len(draws)} of {resamples} resamples could not be fitted" if len(draws) < resamples else ""
     notes = [lost, *(f"{name} {why}" for name, why in design.dropped.items()), indirect.note]
@@ -131,10 +134,3 @@ def _effects(data: _Data, weights: Floats) -> Floats | str:
 
     lower, crossed, upper = mean_risk(0, 0), mean_risk(1, 0), mean_risk(1, 1)
     return np.array([upper - crossed, crossed - lower, upper - lower])
-
-
-def _resample(data: _Data, codes: Codes, rng: np.random.Generator, resamples: int) -> Floats:
-    count = int(codes.max()) + 1
-    found = [_effects(data, cluster_weights(count, rng)[codes]) for _ in range(resamples)]
-    fitted = [effects for effects in found if not isinstance(effects, str)]
-    return np.array(fitted).reshape(len(fitted), len(NAMES))

@@ -112,12 +112,19 @@ def mixed_logit(outcome: ArrayLike, columns: Columns, groups: Any) -> Fit:
         return model
     ascent = _climb(model)
     if ascent is None:
-        return _without_spread(model)
+        pooled = maximize(model.outcome, model.design.with_intercept())
+        if not pooled.converged:
+            return _lost(model)
+        terms = assemble(model.names, model.design, pooled.theta, invert(pooled.point.information), frozenset())
+        note = "groups differ by no more than chance: the sd of their intercepts is 0 and has no interval"
+        return _fitted(model, (*terms, Term(GROUP_SD, 0.0, note=note)), pooled.point.value, note)
     if not ascent.converged:
         return _lost(model)
     covariance, theta = invert(ascent.point.information), ascent.theta
     slopes = assemble(model.names, model.design, theta[:-1], covariance[:-1, :-1], frozenset())
-    sd = _sd_term(float(theta[-1]), float(np.sqrt(max(covariance[-1, -1], 0.0))))
+    # The sd with an interval on the log scale, and no p value, since zero is on the boundary.
+    by_log = wald(GROUP_SD, float(theta[-1]), float(np.sqrt(max(covariance[-1, -1], 0.0)))).ratio()
+    sd = Term(GROUP_SD, by_log.estimate, by_log.standard_error, by_log.low, by_log.high, None, by_log.note)
     notes = [f"{t.name} {t.note}" for t in slopes if t.note]
     return _fitted(model, (*slopes, sd), ascent.point.value, join_notes(notes))
 
@@ -128,7 +135,8 @@ def mixed_posterior(
     """Return the posterior of the same model under weakly informative priors; draws are per chain, of four."""
     model = _build(outcome, columns, groups)
     if isinstance(model, Fit):
-        return _no_posterior(model)
+        terms, sd = model.terms[:-1], model.terms[-1]
+        return Posterior(terms, sd, model.n, model.clusters, 0, None, (), False, note=model.note)
     ascent = _climb_finely(model, lambda theta, nodes: _penalized(model.cells, theta, nodes))
     spread = invert(ascent.point.information)
     # Steep groups need the most nodes, so their number is chosen near the posterior's mode.
@@ -231,15 +239,6 @@ def _tamed(point: LikelihoodPoint) -> LikelihoodPoint:
     return LikelihoodPoint(point.value, point.gradient, lifted)
 
 
-def _without_spread(model: _Model) -> Fit:
-    pooled = maximize(model.outcome, model.design.with_intercept())
-    if not pooled.converged:
-        return _lost(model)
-    terms = assemble(model.names, model.design, pooled.theta, invert(pooled.point.information), frozenset())
-    note = "groups differ by no more than chance: the sd of their intercepts is 0 and has no interval"
-    return _fitted(model, (*terms, Term(GROUP_SD, 0.0, note=note)), pooled.point.value, note)
-
-
 def _fitted(model: _Model, terms: tuple[Term, ...], log_likelihood: float, note: str) -> Fit:
     return Fit(terms, len(model.outcome), len(model.cells.starts), True, log_likelihood, (), note)
 
@@ -248,12 +247,6 @@ def _lost(model: _Model) -> Fit:
     note = "the data are separated or the fit did not converge; leave out columns that predict the outcome perfectly"
     names = (*model.names, GROUP_SD)
     return missing(names, note, n=len(model.outcome), clusters=len(model.cells.starts))
-
-
-def _sd_term(log_sd: float, error: float) -> Term:
-    """Return the sd with an interval on the log scale, and no p value, since zero is on the boundary."""
-    by_log = wald(GROUP_SD, log_sd, error).ratio()
-    return Term(GROUP_SD, by_log.estimate, by_log.standard_error, by_log.low, by_log.high, None, by_log.note)
 
 
 def _penalized(cells: GroupedRows, theta: Floats, nodes: int) -> LikelihoodPoint:
@@ -295,8 +288,3 @@ def _credible(name: str, chain: Floats, *, has_sign: bool = True) -> Term:
     smaller = min(int((chain > 0).sum()), int((chain < 0).sum()))
     tail = min(1.0, 2 * (smaller + 1) / (chain.size + 1))
     return Term(name, float(middle), float(chain.std(ddof=1)), float(low), float(high), tail if has_sign else None)
-
-
-def _no_posterior(fit: Fit) -> Posterior:
-    terms, sd = fit.terms[:-1], fit.terms[-1]
-    return Posterior(terms, sd, fit.n, fit.clusters, 0, None, (), False, note=fit.note)

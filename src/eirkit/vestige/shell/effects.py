@@ -96,7 +96,9 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
             state.note_read(read.path)
             if read.requested is None and read.lines is not None and not read.clipped:
                 state.lengths[read.path] = len(read.lines)
-    _follow_told(state, walk)
+    # A command told of a link, if no other one can have printed the output.
+    if walk.told is not None and sum(name != "cd" for name in walk.names) == 1:
+        state.link(*walk.told)
     if walk.cleaned:
         _clean(state, walk, {write.path for write in writes})
     if state.keeps_folder and UNKNOWN not in walk.folder:
@@ -106,12 +108,6 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
         if exit_code == 0 and ("grep" in command or "find " in command or "rg " in command):
             state.note_listing(command, output, folder)
     return Touches(reads, writes)
-
-
-def _follow_told(state: ShellState, walk: Walk) -> None:
-    """Note the link of which a command told, if no other command can have printed the output."""
-    if walk.told is not None and sum(name != "cd" for name in walk.names) == 1:
-        state.link(*walk.told)
 
 
 def _is_unnamed(flow: Flow, shown: str, reads: tuple[FileRead, ...]) -> bool:
@@ -180,7 +176,12 @@ def _failed(done: ShellWrite, output: str, exit_code: int, last_step: int) -> bo
         return _refused(done.word, output)
     name = done.command
     if name.startswith("python"):
-        return _python_failed(done, output, exit_code, last_step)
+        if "Traceback (most recent call last)" in output:
+            frame = _FRAME.search(output, output.find("Traceback (most recent call last)"))
+            return frame is not None and exit_code != 0 and done.line >= int(frame[1])
+        if exit_code != 0 and done.step == last_step:
+            return True
+        return "SyntaxError:" in output and exit_code != 0
     if name in ("sed", "gsed") and _SED_SCRIPT.search(output):
         return exit_code != 0
     if name == "git" and _GIT_REFUSED.search(output):
@@ -214,13 +215,3 @@ def _complains(name: str, word: str, output: str) -> bool:
             return True
         at = output.find(f"{name}: ", at + 1)
     return False
-
-
-def _python_failed(done: ShellWrite, output: str, exit_code: int, last_step: int) -> bool:
-    """Return whether a write comes after the line that raised an error; a program does what precedes that line."""
-    if "Traceback (most recent call last)" in output:
-        frame = _FRAME.search(output, output.find("Traceback (most recent call last)"))
-        return frame is not None and exit_code != 0 and done.line >= int(frame[1])
-    if exit_code != 0 and done.step == last_step:
-        return True
-    return "SyntaxError:" in output and exit_code != 0

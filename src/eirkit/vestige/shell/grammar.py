@@ -251,7 +251,7 @@ class _Builder:
                 return (WordPiece("unknown", FED),)
             return (WordPiece("name" if quoted else "split", source),)
         if kind == "ansi_c_string":
-            return _ansi(self.text(node)[2:-1])
+            return _ANSI.sub(lambda found: _ANSI_MEANING.get(found[1], found[1]), self.text(node)[2:-1])
         if kind == "translated_string" and node.children:
             return self.word(node.children[-1], inner, left)
         if not node.is_named:
@@ -299,8 +299,11 @@ class _Builder:
                 body.redirects + tuple(redirects),
                 body.inner + tuple(inner),
             )
-        if isinstance(body, Pipeline) and isinstance(body.stages[-1], Command):
-            return _redirect_last(body, tuple(redirects), tuple(words))
+        if isinstance(body, Pipeline) and isinstance(last := body.stages[-1], Command):
+            changed = Command(
+                last.words + tuple(words), last.assignments, last.redirects + tuple(redirects), last.inner
+            )
+            return Pipeline((*body.stages[:-1], changed))
         fed = next((part for part in inner if isinstance(part, Group) and part.feeds), None)
         if fed is not None and body is not None:  # `done < <(…)` reads its input like a pipe
             others = tuple(redirect for redirect in redirects if redirect.operator != "<")
@@ -346,20 +349,8 @@ def _lists(part: Node) -> bool:
     return isinstance(part, Group) and bool(_LISTING.match(part.source))
 
 
-def _redirect_last(pipeline: Pipeline, redirects: tuple[Redirect, ...], words: tuple[Word, ...]) -> Pipeline:
-    last = pipeline.stages[-1]
-    if not isinstance(last, Command):
-        return pipeline
-    changed = Command(last.words + words, last.assignments, last.redirects + redirects, last.inner)
-    return Pipeline((*pipeline.stages[:-1], changed))
-
-
 _ANSI = re.compile(r"\\(n|t|r|\\|'|\"|a|e)")
 _ANSI_MEANING = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "e": "\x1b"}
-
-
-def _ansi(text: str) -> str:
-    return _ANSI.sub(lambda found: _ANSI_MEANING.get(found[1], found[1]), text)
 
 
 _SILENT = frozenset({"comment", "\n", ";", "&", "herestring_redirect", "heredoc_redirect", "ERROR"})

@@ -119,7 +119,12 @@ class _Program:
         elif isinstance(node, (ast.AnnAssign, ast.AugAssign)):
             self._update(node)
         elif isinstance(node, (ast.For, ast.AsyncFor)):
-            self._for(node)
+            source = self.value(node.iter)
+            self.bind(node.target, one_of(source))
+            self.ledger.loops += 1
+            self.block(node.body)
+            self.ledger.loops -= 1
+            self.block(node.orelse)
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             for item in node.items:
                 value = self.value(item.context_expr)
@@ -170,14 +175,6 @@ class _Program:
             old = self.names.get(node.target.id, UNKNOWN_VALUE)
             value = combined(lambda a, b: a + b, [old, value])
         self.names[node.target.id] = value
-
-    def _for(self, node: ast.For | ast.AsyncFor) -> None:
-        source = self.value(node.iter)
-        self.bind(node.target, one_of(source))
-        self.ledger.loops += 1
-        self.block(node.body)
-        self.ledger.loops -= 1
-        self.block(node.orelse)
 
     def bind(self, target: ast.expr, value: ProgramValue) -> None:
         if isinstance(target, ast.Name):
@@ -298,19 +295,16 @@ class _Program:
             return ProgramValue((".",))
         if name in _RUNS or name in ("os.system", "os.popen"):
             return self._start(arguments)
-        if method in ("append", "extend", "insert") and isinstance(node.func, ast.Attribute):
-            self._grow(node.func.value, arguments)
+        grown_list = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if method in ("append", "extend", "insert") and isinstance(grown_list, ast.Name):
+            old = self.names.get(grown_list.id, UNKNOWN_VALUE)
+            grown = union([old, carried(arguments)])
+            self.names[grown_list.id] = replace(grown, items=(*old.items, *arguments[-1:])[:MOST_ITEMS])
         if method in NOT_CONTENT:
             return UNKNOWN_VALUE
         # The result of an unknown function need not show the content it was given; that of texts does.
         passes = base.carries or name.partition(".")[0] in PASSING or method in PASSING
         return carried([base, *arguments, *keywords.values()]) if passes else UNKNOWN_VALUE
-
-    def _grow(self, target: ast.expr, arguments: list[ProgramValue]) -> None:
-        if isinstance(target, ast.Name):
-            old = self.names.get(target.id, UNKNOWN_VALUE)
-            grown = union([old, carried(arguments)])
-            self.names[target.id] = replace(grown, items=(*old.items, *arguments[-1:])[:MOST_ITEMS])
 
     def _start(self, arguments: list[ProgramValue]) -> ProgramValue:
         if arguments and arguments[0].texts:

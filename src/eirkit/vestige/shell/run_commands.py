@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from eirkit.vestige.shell import PROGRAMS
 from eirkit.vestige.shell.grammar import parse
 from eirkit.vestige.shell.powershell_commands import as_shell
-from eirkit.vestige.shell.python_values import GLOB, ProgramEffects, ProgramWrite
+from eirkit.vestige.shell.python_values import GLOB, ProgramEffects
 from eirkit.vestige.shell.state import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.vestige.shell.syntax import Node
 from eirkit.vestige.shell.walk import Handler, Invocation, Walk
@@ -218,7 +218,14 @@ def _python(walk: Walk, call: Invocation, text: str) -> Flow:
     walk.state.leave_unnamed(effects.is_unnamed and "tempfile" not in text and not walk.exit_code)
     for change in effects.writes:
         if change.command:
-            _as_shell(walk, call, change)
+            # The equivalent shell command does what the program does, as an act of the program.
+            before, last_step = len(walk.written), walk.last_step
+            walk.invoke([Glob(word.replace(GLOB, "")) if GLOB in word else word for word in change.command])
+            walk.last_step = last_step
+            acts = [
+                replace(done, step=call.step, command=call.name, line=change.line) for done in walk.written[before:]
+            ]
+            walk.written[before:] = acts
         elif GLOB in change.path:
             walk.write(call, [Glob(change.path.replace(GLOB, ""))], change.kind, line=change.line)
         else:
@@ -226,15 +233,6 @@ def _python(walk: Walk, call: Invocation, text: str) -> Flow:
     flows = [walk.within(_parsed(walk, command)) for command in effects.commands]
     shows_input = piped and "/dev/stdin" in effects.shown
     return merged([*flows, chosen(call.stdin) if shows_input else _printed(walk, effects)])
-
-
-def _as_shell(walk: Walk, call: Invocation, change: ProgramWrite) -> None:
-    """Interpret what a program does by its equivalent shell command, as an act of the program."""
-    before, last_step = len(walk.written), walk.last_step
-    walk.invoke([Glob(word.replace(GLOB, "")) if GLOB in word else word for word in change.command])
-    walk.last_step = last_step
-    acts = [replace(done, step=call.step, command=call.name, line=change.line) for done in walk.written[before:]]
-    walk.written[before:] = acts
 
 
 def _printed(walk: Walk, effects: ProgramEffects) -> Flow:

@@ -155,7 +155,13 @@ def sed(walk: Walk, call: Invocation) -> Flow:
     sed_files(walk, call, "\n".join(scripts))
     flow = contents(walk, operands, call.stdin)
     quiet = options.has("-n", "--quiet", "--silent")
-    return _by_number(flow, ";".join(scripts), quiet)
+    script = ";".join(scripts)
+    if quiet and (spans := _spans(script)):
+        kept = window(flow, min(first for first, _ in spans), _furthest(spans))
+        return kept if len(spans) == 1 or kept.numbering else replace(kept, chosen=kept.shows_files)
+    if not quiet and (found := _SED_QUIT.fullmatch(script)):
+        return window(flow, 1, int(found[1]))
+    return chosen(flow)
 
 
 def _in_place_apart(arguments: list[str]) -> list[str]:
@@ -168,15 +174,6 @@ def _in_place_apart(arguments: list[str]) -> list[str]:
     if arguments[at] == "-i" and len(apart) > at + 2 and _BSD_SUFFIX.fullmatch(apart[at + 1]):
         del apart[at + 1]
     return apart
-
-
-def _by_number(flow: Flow, script: str, quiet: bool) -> Flow:
-    if quiet and (spans := _spans(script)):
-        kept = window(flow, min(first for first, _ in spans), _furthest(spans))
-        return kept if len(spans) == 1 or kept.numbering else replace(kept, chosen=kept.shows_files)
-    if not quiet and (found := _SED_QUIT.fullmatch(script)):
-        return window(flow, 1, int(found[1]))
-    return chosen(flow)
 
 
 def _furthest(spans: list[tuple[int, int | None]]) -> int | None:

@@ -144,7 +144,12 @@ class Walk:
     def _dispatch(self, name: str, call: Invocation, word: str) -> Flow:
         body = self.functions.get(name)
         if body is not None:
-            return self._function(body, call)
+            outer = self.variables
+            positional = {str(index): word for index, word in enumerate(call.arguments[:9], 1)}
+            self.variables = {**outer, **positional, "@": " ".join(call.arguments)}
+            flow = self.capture(body, call.stdin)
+            self.variables = outer
+            return flow
         handler = self.commands.get(name) or (self.commands.get(name.lower()) if "-" in name else None)
         if name in self.missing:
             return NOTHING
@@ -224,7 +229,11 @@ class Walk:
         """Interpret a simple command and return its output, as far as it is not redirected."""
         seen = [self._substituted(inner) for inner in node.inner] if node.inner else ()
         if not node.words:
-            self._assign(node, seen)
+            for name, values in node.assignments:
+                self.variables[name] = assigned(values, self.variables)
+                self.held.pop(name, None)
+            if len(node.assignments) == len(seen) == 1 and seen[0].shows_files:
+                self.held[node.assignments[0][0]] = seen[0]
         words = expand(node.words, self.variables)
         if self.unmatched and not self.unmatched.isdisjoint(words):
             self.is_over = True  # zsh ends a line where a glob matches nothing
@@ -248,13 +257,6 @@ class Walk:
             known = flow.text if flow.kind == "text" else "\n".join(flow.listed) or None
             self.variables[inner.source] = UNKNOWN if known is None else known.rstrip("\n")
         return flow
-
-    def _assign(self, node: Command, seen: Sequence[Flow]) -> None:
-        for name, values in node.assignments:
-            self.variables[name] = assigned(values, self.variables)
-            self.held.pop(name, None)
-        if len(node.assignments) == len(seen) == 1 and seen[0].shows_files:
-            self.held[node.assignments[0][0]] = seen[0]
 
     def _fed(self, node: Command, seen: Sequence[Flow], stdin: Flow) -> tuple[list[str], Flow]:
         """Return the words and the input of a command that reads `<(…)` as if it were its input."""
@@ -290,7 +292,7 @@ class Walk:
             words = expand([redirect.target], self.variables)
             to_error = redirect.descriptor == 2 and not redirect.operator.startswith("&")
             self.hushed = self.steps if to_error else self.hushed
-            content = "" if to_error else _spelled(flow)
+            content = "" if to_error else (flow.text if flow.kind == "text" else "" if flow.kind == "none" else None)
             call = Invocation("", [], NOTHING, self.steps)
             if words != ["/dev/null"] and words != ["/dev/stderr"]:
                 self._redirected(call, words, redirect.operator.endswith(">>"), None if to_error else content)
@@ -386,15 +388,3 @@ class Walk:
             self.folder, self.variables = folder, variables
         else:
             self.run(group.body, stdin)
-
-    def _function(self, body: Node, call: Invocation) -> Flow:
-        outer = self.variables
-        positional = {str(index): word for index, word in enumerate(call.arguments[:9], 1)}
-        self.variables = {**outer, **positional, "@": " ".join(call.arguments)}
-        flow = self.capture(body, call.stdin)
-        self.variables = outer
-        return flow
-
-
-def _spelled(flow: Flow) -> str | None:
-    return flow.text if flow.kind == "text" else "" if flow.kind == "none" else None

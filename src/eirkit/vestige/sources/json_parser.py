@@ -46,7 +46,11 @@ def parse_json(content: bytes, nesting: int) -> Any:
         InputFileError: its text is the reason alone, without the file.
     """
     if len(content) > _LARGE_BYTES:
-        _refuse_hollow(content)
+        # A text may be little but commas and brackets: its objects would take many times its size.
+        values = sum(map(content.count, (b",", b"[", b"{")))
+        if values > _MOST_VALUES and values * _FEWEST_BYTES > len(content):
+            reason = f"holds {values:,} values in {len(content):,} bytes, which no agent log does; leave it out"
+            raise InputFileError(reason)
     try:
         value = _strict_parser()(content) if _is_roomy(len(content)) else _parse_in_little_memory(content)
     except ValueError as error:
@@ -54,14 +58,6 @@ def parse_json(content: bytes, nesting: int) -> Any:
     if nesting < PARSER_NESTING and is_deeper(value, nesting):
         raise InputFileError(f"nested deeper than {nesting} levels, which no agent log is; leave it out")
     return value
-
-
-def _refuse_hollow(content: bytes) -> None:
-    """Raise InputFileError if a text is little but commas and brackets: its objects would take many times its size."""
-    values = sum(map(content.count, (b",", b"[", b"{")))
-    if values > _MOST_VALUES and values * _FEWEST_BYTES > len(content):
-        reason = f"holds {values:,} values in {len(content):,} bytes, which no agent log does; leave it out"
-        raise InputFileError(reason)
 
 
 @cache

@@ -304,15 +304,13 @@ def _why_refused(metadata: Any, groups: Sequence[RowGroup], stored_bytes: int, l
         return f"has a row group of {largest:,} bytes, more than {limit_bytes:,}; {_SPLIT}"
     if max(rows, sum(group.values for group in groups)) > LARGEST_RATIO * stored_bytes:
         return f"claims to hold {rows:,} rows in {stored_bytes:,} bytes; {_TRUST}"
-    if [group.stop - group.start for group in groups] != _rows_of_groups(metadata):
+    if [group.stop - group.start for group in groups] != [
+        metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)
+    ]:
         return "has a footer that can be read in two ways; restore the file"
     if any(group.claimed_bytes < 0 or group.stop < group.start for group in groups):
         return "claims a negative size; restore the file"
     return None
-
-
-def _rows_of_groups(metadata: Any) -> list[int]:
-    return [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
 
 
 def _columns(schema: Any) -> list[str] | None:

@@ -188,15 +188,11 @@ class _Guarded(io.RawIOBase):
         buffer[: len(content)] = content
         self.produced_bytes += len(content)
         if self.produced_bytes > self.limit_bytes and self.unpacked is not self.stored:
-            self._refuse_a_bomb()
+            taken = max(1, self.stored.tell())
+            if self.produced_bytes > LARGEST_RATIO * taken:
+                grown = f"grows more than {LARGEST_RATIO} times when unpacked"
+                raise InputFileError(f"{self.label}: {grown}; unpack it yourself if you trust it")
         return len(content)
-
-    def _refuse_a_bomb(self) -> None:
-        taken = max(1, self.stored.tell())
-        if self.produced_bytes > LARGEST_RATIO * taken:
-            raise InputFileError(
-                f"{self.label}: grows more than {LARGEST_RATIO} times when unpacked; unpack it yourself if you trust it"
-            )
 
     def close(self) -> None:
         if not self.closed:
