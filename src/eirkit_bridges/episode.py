@@ -187,6 +187,9 @@ class ToolListing:
 def tool_listings(commands: Iterable[str]) -> tuple[ToolListing, ...]:
     """Return the tools of a run with these commands; descriptions say which ones are not available."""
     known = set(commands)
+    actions = [*(action for action, word in _NOTING.items() if word in known), SUMMARY]
+    text = {"type": "string", "maxLength": LONGEST_REPLY}
+    schema = _schema(action={"type": "string", "enum": actions}, t=_STEP, text=text)
     return (
         ToolListing("next_step", "Leave the current step, answered or not, and reveal the next.", _schema()),
         ToolListing(
@@ -196,7 +199,7 @@ def tool_listings(commands: Iterable[str]) -> tuple[ToolListing, ...]:
             "read_result", _if("READ" in known, "Get what you submitted for an earlier step."), _schema(t=_STEP)
         ),
         ToolListing("recompute", _if("RECOMPUTE" in known, "Have an earlier step computed again."), _schema(t=_STEP)),
-        ToolListing("note", _note_line(known), _note_schema(known)),
+        ToolListing("note", _note_line(known), {**schema, "required": ["action"]}),
         ToolListing("finish", "End the task; nothing can be done after it.", _schema()),
     )
 
@@ -250,13 +253,6 @@ def _note_line(known: set[str]) -> str:
     return (
         f"Manage your memory: {'; '.join([*listed, summary])}." if listed else f"The only memory action is {summary}."
     )
-
-
-def _note_schema(known: set[str]) -> dict[str, Any]:
-    actions = [*(action for action, word in _NOTING.items() if word in known), SUMMARY]
-    text = {"type": "string", "maxLength": LONGEST_REPLY}
-    schema = _schema(action={"type": "string", "enum": actions}, t=_STEP, text=text)
-    return {**schema, "required": ["action"]}
 
 
 def _schema(**fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -85,7 +85,11 @@ def export_harbor(suite: Suite, out: Path, draw: Draw, install: str = REQUIREMEN
         UsageError: the folder is in use, or a task cannot be exported; nothing has been written.
     """
     _check(suite, out, install)
-    suite = _in_text(suite)
+    # The suite with answers as text, which arrive over HTTP; a session that is over cannot be asked again.
+    suite = replace(
+        suite,
+        grids=tuple(replace(grid, options=replace(grid.options, protocol=TEXT, reask=False)) for grid in suite.grids),
+    )
     exported = []
     close_to_others(out)  # not the files in it: other users inside the containers must be able to read some
     for number, (cell, seed) in enumerate(_runs(suite), 1):
@@ -95,14 +99,6 @@ def export_harbor(suite: Suite, out: Path, draw: Draw, install: str = REQUIREMEN
         mode = "controlled" if task.plan.keys else "managed"
         exported.append(ExportedTask(folder, f"eirkit/{task.name}", mode, seed, cell.run_id(seed)))
     return exported
-
-
-def _in_text(suite: Suite) -> Suite:
-    """Return the suite with answers as text, which arrive over HTTP; a session that is over cannot be asked again."""
-    return replace(
-        suite,
-        grids=tuple(replace(grid, options=replace(grid.options, protocol=TEXT, reask=False)) for grid in suite.grids),
-    )
 
 
 def _runs(suite: Suite) -> Iterator[tuple[Cell, int]]:

@@ -337,7 +337,9 @@ class EirkitModel(ModelAPI):
         offered = tuple(
             Tool(tool.name, tool.description, tool.parameters.model_dump(exclude_none=True)) for tool in tools
         )
-        messages = tuple(Message(_role(one), one.text) for one in input)
+        messages = tuple(
+            Message(one.role if one.role in ("system", "assistant") else "user", one.text) for one in input
+        )
         request = Request(messages, offered, config.max_tokens)
         if (shown := _SHOWN.get(None)) is not None and shown.messages == messages:
             request = replace(request, form=shown.form, visible=shown.visible)
@@ -359,10 +361,6 @@ class EirkitModel(ModelAPI):
         )
         choice = ChatCompletionChoice(message=message, stop_reason="tool_calls" if calls else "stop")
         return ModelOutput(model=self.model_name, choices=[choice], usage=_usage(reply.usage))
-
-
-def _role(message: ChatMessage) -> Any:
-    return message.role if message.role in ("system", "assistant") else "user"
 
 
 def _usage(usage: Usage) -> ModelUsage:

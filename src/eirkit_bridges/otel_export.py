@@ -40,7 +40,6 @@ from eirkit.vestige.trajectory import (
 from eirkit_bridges.otel import (
     SERVICE,
     OpenSpan,
-    SpanEvent,
     TraceBuilder,
     TraceSpan,
     Value,
@@ -95,17 +94,13 @@ def recording_trace(recording: Recording, start: int, *, texts: bool = True) -> 
         for number, turn in enumerate(recording.turns, 1):
             writer.add_turn(turn, number)
         if recording.reward is not None or recording.resolved is not None:
-            trace.note("gen_ai.evaluation.result", _verdict(recording))
+            made: dict[str, Value] = {"gen_ai.evaluation.name": "resolved"}
+            if recording.reward is not None:
+                made["gen_ai.evaluation.score.value"] = float(recording.reward)
+            if recording.resolved is not None:
+                made["gen_ai.evaluation.score.label"] = "pass" if recording.resolved else "fail"
+            trace.note("gen_ai.evaluation.result", made)
     return trace.spans()
-
-
-def _verdict(recording: Recording) -> dict[str, Value]:
-    made: dict[str, Value] = {"gen_ai.evaluation.name": "resolved"}
-    if recording.reward is not None:
-        made["gen_ai.evaluation.score.value"] = float(recording.reward)
-    if recording.resolved is not None:
-        made["gen_ai.evaluation.score.label"] = "pass" if recording.resolved else "fail"
-    return made
 
 
 class _SpanWriter:
@@ -260,7 +255,7 @@ class Collector:
             parent=self._context(span.trace, span.parent) if span.parent else None,
             resource=resource,
             attributes=dict(span.attributes),
-            events=[self._event(event) for event in span.events],
+            events=[self._sdk.Event(event.name, dict(event.attributes), timestamp=event.at) for event in span.events],
             kind=getattr(self._api.SpanKind, span.kind.upper()),
             status=status,
             start_time=span.start,
@@ -271,9 +266,6 @@ class Collector:
     def _context(self, trace: str, span: str) -> Any:
         flags = self._api.TraceFlags(self._api.TraceFlags.SAMPLED)
         return self._api.SpanContext(int(trace, 16), int(span, 16), is_remote=False, trace_flags=flags)
-
-    def _event(self, event: SpanEvent) -> Any:
-        return self._sdk.Event(event.name, dict(event.attributes), timestamp=event.at)
 
     def _scope(self) -> Any:
         kind = load_vendor("opentelemetry.sdk.util.instrumentation", FEATURE, EXTRA).InstrumentationScope

@@ -116,7 +116,9 @@ def _plain(value: object, levels: int) -> Any:
     for kind, inner in value.items():
         match kind.replace("_", "").lower():
             case "intvalue":
-                return _integer(inner)
+                if isinstance(inner, str) and re.fullmatch(r"-?[0-9]{1,19}", inner, re.ASCII):
+                    return int(inner)
+                return inner if type(inner) is int else None
             case "arrayvalue":
                 return [_plain(item, levels - 1) for item in items_of(mapping_of(inner).get("values"))]
             case "kvlistvalue":
@@ -125,12 +127,6 @@ def _plain(value: object, levels: int) -> Any:
             case "stringvalue" | "boolvalue" | "doublevalue":
                 return inner
     return None
-
-
-def _integer(value: object) -> int | None:
-    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,19}", value, re.ASCII):
-        return int(value)
-    return value if type(value) is int else None
 
 
 def structured(value: object) -> Any:

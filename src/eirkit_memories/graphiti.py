@@ -93,7 +93,11 @@ class Graphiti(MemorySystem):
         if returns not in RETURNS:
             raise UnknownNameError("way of returning", returns, RETURNS)
         if url is not None:
-            _check_address(url)
+            parts = urlsplit(url)
+            if parts.username or parts.password:
+                raise UsageError(f"its url contains a user name; set {USER} and {PASSWORD} instead")
+            if parts.scheme not in NEO4J + FALKORDB:
+                raise UsageError(f"its url starts with {parts.scheme!r}; use bolt://, neo4j:// or falkor://")
         self.endpoint, self.min_score, self.returns = endpoint, min_score, returns
         self.url, self.dimensions = url, dimensions
         self._directory = StoreDirectory("graphiti")
@@ -313,14 +317,6 @@ def _dated(edge: Any) -> str:
     """Return a fact with the days on which it began and ended, as far as Graphiti knows them."""
     fact = edge.fact if edge.valid_at is None else f"[{edge.valid_at:%Y-%m-%d}] {edge.fact}"
     return fact if edge.invalid_at is None else EndedText(fact, f"{edge.invalid_at:%Y-%m-%d}")
-
-
-def _check_address(url: str) -> None:
-    parts = urlsplit(url)
-    if parts.username or parts.password:
-        raise UsageError(f"its url contains a user name; set {USER} and {PASSWORD} instead")
-    if parts.scheme not in NEO4J + FALKORDB:
-        raise UsageError(f"its url starts with {parts.scheme!r}; use bolt://, neo4j:// or falkor://")
 
 
 async def _connect(url: str, group: str) -> Any:

@@ -248,7 +248,8 @@ class Mcp(MemorySystem):
         self._scope = ""
 
     async def _connect(self, folder: Path) -> None:
-        places = {"store": str(folder / STORE), "node_modules": str(_node_modules())}
+        # The folder of the npm packages of this environment.
+        places = {"store": str(folder / STORE), "node_modules": str(Path(sys.prefix) / "node_modules")}
         command = [_fill(part, places) for part in self._described.command]
         if missing := [part for part in command if places["node_modules"] in part and not Path(part).exists()]:
             name = Path(missing[0]).relative_to(places["node_modules"])
@@ -344,8 +345,3 @@ def _passages(texts: Sequence[str], key: str) -> Iterator[str]:
                 left.extend(one for name, one in value.items() if name != key)
             elif isinstance(value, list):
                 left.extend(value)
-
-
-def _node_modules() -> Path:
-    """Return the folder of the npm packages of this environment."""
-    return Path(sys.prefix) / "node_modules"

@@ -105,9 +105,8 @@ class RecordedModels:
             return
         yield _row(figure, judged, by, why)
         if figure.sd is not None and figure.n is not None:
-            yield _deviation_row(
-                figure, figure.sd, judge_deviations(figure.sd, figure.n, figure.rounding, found.values, judged), by, why
-            )
+            row = _row(figure, judge_deviations(figure.sd, figure.n, figure.rounding, found.values, judged), by, why)
+            yield replace(row, label=f"{row.label}, ±", published=figure.sd, figure=f"{row.figure}|±")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,11 +238,6 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _deviation_row(figure: PublishedFigure, sd: float, judged: Judgment, by: str, why: str) -> StudyRow:
-    row = _row(figure, judged, by, why)
-    return replace(row, label=f"{row.label}, ±", published=sd, figure=f"{row.figure}|±")
-
-
 @dataclass(frozen=True, slots=True)
 class ModelSetting:
     """What the paper's experiments are run with."""
@@ -316,20 +310,17 @@ class ModelRuns:
         pool = ModelPool(self.plan, budget)
         manifest = describe(self.plan, self.limits.prices, os.environ)
         if not is_new:
-            self._refuse_other_version()
+            then = read_manifest(self.runs).eirkit
+            if then != __version__:
+                raise UsageError(
+                    f"{self.runs} holds runs of eirkit {then}; choose another --out for those of {__version__}"
+                )
         with Runner(self.runs, budget, observe, engine, is_new=is_new) as runner:
             write_manifest(manifest, self.runs)
             outcome = runner.run(self.plan, pool)
             if not outcome.stopped and not runner.results.losses(self.plan.cells):
                 unfinished.unlink(missing_ok=True)  # what it holds is in the transcripts now
             return outcome
-
-    def _refuse_other_version(self) -> None:
-        then = read_manifest(self.runs).eirkit
-        if then != __version__:
-            raise UsageError(
-                f"{self.runs} holds runs of eirkit {then}; choose another --out for those of {__version__}"
-            )
 
 
 def recorded_models(setting: ModelSetting, folder: Path) -> RecordedModels:

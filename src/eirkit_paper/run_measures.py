@@ -109,7 +109,7 @@ class PaperRunIndex:
 
     def runs(self, cell: SuiteCell, model: str, seeds: Sequence[int] | None = None) -> Iterator[PaperRun]:
         """Yield the runs of a cell by a model, in the order of seeds."""
-        found = self._found.get((_cell_key(cell), model), {})
+        found = self._found.get((_key(cell.cell("", _NOBODY).setting), model), {})
         for seed in sorted(found) if seeds is None else seeds:
             if seed in found:
                 key = (cell.id, model, seed)
@@ -143,10 +143,6 @@ def _packed_events(block: bytes, where: str) -> list[Event]:
 
 def _key(setting: Setting) -> bytes:
     return msgspec.json.encode((setting.task, setting.access, setting.intervention), order="sorted")
-
-
-def _cell_key(cell: SuiteCell) -> bytes:
-    return _key(cell.cell("", _NOBODY).setting)
 
 
 _NOBODY = ModelOptions()

@@ -25,7 +25,6 @@ from eirkit.lacuna.runs.sweep import describe_sweep
 from eirkit.records.documents import MANIFEST, read_struct
 from eirkit.records.export import EVENTS, RUNS, read_runs
 from eirkit.records.listing import changed_files
-from eirkit.records.sweeps import Manifest
 from eirkit.registry import records_read, references_in, relocate
 from eirkit.report.runs.folder import SweepFolder
 from eirkit.report.table import clean
@@ -157,7 +156,10 @@ def _settings(folder: Path, document: Submission, plugins: bool) -> tuple[Suite 
     if (named := [name for grid in grids for name in references_in(grid)]) and not plugins:
         return None, [f"{named[0]} is code of its own; add --plugins only if you trust who wrote it"]
     if named:
-        _find_sources(folder.parent, manifest)
+        for place, path in enumerate(manifest.sources):
+            copy = folder.parent / SOURCES / f"{place}-{Path(path).name}"
+            if copy.is_file():
+                relocate(path, copy.resolve())
     try:
         suite = read_suite(manifest.settings)
         again = describe_sweep(suite, None, {}, None, manifest.control)
@@ -179,13 +181,6 @@ def _unexpected(folder: Path) -> Iterator[str]:
             yield f"{name}: is no ordinary file"
         elif path.is_file() and name not in known and path.parent != folder / SOURCES:
             yield f"{name}: is no file of a submission"
-
-
-def _find_sources(folder: Path, manifest: Manifest) -> None:
-    for place, path in enumerate(manifest.sources):
-        copy = folder / SOURCES / f"{place}-{Path(path).name}"
-        if copy.is_file():
-            relocate(path, copy.resolve())
 
 
 def _runs(folder: Path, suite: Suite, plugins: bool) -> tuple[int, list[str]]:

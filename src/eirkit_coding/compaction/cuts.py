@@ -173,6 +173,8 @@ def _cut(
     needed = _needed(lines, always, live, seen, shown)
     unread = sum(not any(path in line.paths for line in needed.values()) for path in live)
     later = trajectory.turns[turn - 1 :]
+    recorded = trajectory.turns[turn - 1].recorded
+    is_opaque = recorded.kept is not None and recorded.kept.is_opaque
     return ContextCut(
         run_id=trajectory.recording.run_id,
         turn=turn,
@@ -185,14 +187,8 @@ def _cut(
         paths=_paths_named(later, rest),
         names=_names_learned(later, rest),
         later_reads=_later_reads(later, live),
-        replaced_by=_replaced_by(trajectory, turn),
+        replaced_by=tuple(after_break(trajectory, turn)) if recorded.broken == "compaction" and not is_opaque else None,
     )
-
-
-def _replaced_by(trajectory: Trajectory, turn: int) -> tuple[ContextMessage, ...] | None:
-    recorded = trajectory.turns[turn - 1].recorded
-    is_opaque = recorded.kept is not None and recorded.kept.is_opaque
-    return tuple(after_break(trajectory, turn)) if recorded.broken == "compaction" and not is_opaque else None
 
 
 def _needed(

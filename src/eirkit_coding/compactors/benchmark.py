@@ -371,7 +371,12 @@ def planned_requests(benchmark: CompactionBenchmark, count: Counter | None = Non
             for cut, counter in _cuts(bench, item, None if gold is None else gold.get(item.task_id)):
                 for budget in (budget for budget in benchmark.budgets if budget < cut.context_tokens):
                     for label, plan in found.items():
-                        _add_request(plan, asking[label], cut, TokenBudget(budget, counter))
+                        request = asking[label].request(cut.messages, TokenBudget(budget, counter))
+                        if request is not None:
+                            plan.calls += 1
+                            plan.prompt_chars += sum(len(message.content) for message in request.messages)
+                            plan.reply_chars += CHARACTERS_A_TOKEN * (request.max_tokens or 0)
+                            plan.most_tokens = max(plan.most_tokens, request.max_tokens or 0)
     return list(found.values())
 
 
@@ -381,12 +386,3 @@ def _asking(benchmark: CompactionBenchmark) -> Iterator[tuple[str, ModelCompacto
             made = make_compactor(find_compactor(choice.name), choice.settings)
             assert isinstance(made, ModelCompactor)
             yield choice.label, made
-
-
-def _add_request(plan: PlannedRequests, compactor: ModelCompactor, cut: ContextCut, budget: TokenBudget) -> None:
-    request = compactor.request(cut.messages, budget)
-    if request is not None:
-        plan.calls += 1
-        plan.prompt_chars += sum(len(message.content) for message in request.messages)
-        plan.reply_chars += CHARACTERS_A_TOKEN * (request.max_tokens or 0)
-        plan.most_tokens = max(plan.most_tokens, request.max_tokens or 0)

@@ -192,6 +192,8 @@ def _recording(
     session = _first(chosen, "sessionId") or document.name.removesuffix(".jsonl")
     is_whole_file = is_first and agent in (_MAIN, _agent_of_file(document))
     run_id = f"{session}/{agent}" if agent else session
+    origins = (string_of(mapping_of(entry.get("forkedFrom")).get("sessionId")) for entry in chosen)
+    origin = next(filter(None, origins), "")
     return builder.recording(
         document,
         "claude-code",
@@ -207,15 +209,9 @@ def _recording(
             "first_uuid": _first(chosen, "uuid"),
             "abandoned_replies": len(_reply_ids(entries) - _reply_ids(chosen)),
             **({"agent": agent} if agent else {}),
-            **_forked_from(chosen),
+            **({"forked_from": origin} if origin else {}),
         },
     )
-
-
-def _forked_from(entries: Iterable[Entry]) -> dict[str, str]:
-    origins = (string_of(mapping_of(entry.get("forkedFrom")).get("sessionId")) for entry in entries)
-    origin = next(filter(None, origins), "")
-    return {"forked_from": origin} if origin else {}
 
 
 def _main_chain(entries: Sequence[Entry]) -> list[Entry]:

@@ -199,11 +199,7 @@ class _Rollout:
         elif kind == "turn_context":
             self.model = self.model or string_of(payload.get("model"))
             self.folder = string_of(payload.get("cwd")) or self.folder
-        elif kind == "session_meta" or (not self.meta and "id" in line):
-            self._take_meta(payload)
-
-    def _take_meta(self, payload: Item) -> None:
-        if not self.meta:
+        elif not self.meta and (kind == "session_meta" or "id" in line):
             self.meta = payload
             self.folder = string_of(payload.get("cwd")) or None
 
@@ -310,7 +306,12 @@ class _Rollout:
             else:
                 self._take_ran(item)
         elif kind == "thread_rolled_back":
-            self._roll_back(count_of(event.get("num_turns")))
+            count = count_of(event.get("num_turns"))
+            if 0 < count <= len(self.users_words):
+                self.builder.drop_from(self.users_words[-count])
+                self.scripts = {id: one for id, one in self.scripts.items() if one.turn <= self.builder.turn_count}
+                del self.users_words[-count:]
+                self.is_open = False
 
     def _take_request(self, text: str) -> None:
         self.builder.request(text)
@@ -327,13 +328,6 @@ class _Rollout:
             counts = map(last.get, ("input_tokens", "output_tokens", "cached_input_tokens"))
             prompt, written, cached = counts
             self.builder.use(logged_usage([prompt], [written], cached))
-
-    def _roll_back(self, count: int) -> None:
-        if 0 < count <= len(self.users_words):
-            self.builder.drop_from(self.users_words[-count])
-            self.scripts = {id: one for id, one in self.scripts.items() if one.turn <= self.builder.turn_count}
-            del self.users_words[-count:]
-            self.is_open = False
 
     def _take_compaction(self, payload: Item) -> None:
         self.builder.drop_summary(string_of(payload.get("message")))
@@ -361,12 +355,14 @@ class _Rollout:
         run_id = string_of(self.meta.get("id")) or document.name.removesuffix(".jsonl")
         session = string_of(self.meta.get("session_id")) or run_id
         forked = string_of(self.meta.get("forked_from_id"))
+        spawned = mapping_of(mapping_of(self.meta.get("source")).get("subagent")).get("thread_spawn")
         return self.builder.recording(
             document,
             "codex",
             run_id,
             place=place,
-            parent=_parent(self.meta),
+            parent=string_of(self.meta.get("parent_thread_id"))
+            or string_of(mapping_of(spawned).get("parent_thread_id")),
             task_id=session,
             model=self.model,
             root=string_of(self.meta.get("cwd")) or self.folder,
@@ -379,11 +375,6 @@ class _Rollout:
 def _text(item: Item) -> str:
     """Return what an item of a replacement history shows the model."""
     return text_of(item.get("content")) or as_output(item.get("output")).text
-
-
-def _parent(meta: Item) -> str:
-    spawned = mapping_of(mapping_of(meta.get("source")).get("subagent")).get("thread_spawn")
-    return string_of(meta.get("parent_thread_id")) or string_of(mapping_of(spawned).get("parent_thread_id"))
 
 
 def _call_id(item: Item) -> str:

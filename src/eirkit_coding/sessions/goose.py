@@ -103,7 +103,12 @@ def _recording(document: LogDocument, session: Object, messages: Sequence[Object
     for number, message in enumerate(messages):
         is_visible = _is_visible(message)
         if is_visible and not was_visible:
-            _break(builder, messages, number)
+            # Record a compaction: of what came before, the model sees what is still visible.
+            later = next((n for n in range(number, len(messages)) if _is_reply(messages[n])), len(messages))
+            kept = [text for message in messages[:later] if _is_visible(message) for text in _texts(message)]
+            builder.break_off("compaction")
+            builder.carry(next(iter(_texts(messages[number])), ""))
+            builder.keep(KeptContext("history", tuple(kept), is_complete=True))
         was_visible = is_visible
         _take(builder, message)
     config = session.get("model_config", _parsed(session.get("model_config_json")))
@@ -119,15 +124,6 @@ def _recording(document: LogDocument, session: Object, messages: Sequence[Object
 
 def _is_visible(message: Object) -> bool:
     return mapping_of(message.get("metadata")).get("agentVisible") is not False
-
-
-def _break(builder: RunBuilder, messages: Sequence[Object], first: int) -> None:
-    """Record a compaction: of what came before, the model sees what is still visible."""
-    later = next((n for n in range(first, len(messages)) if _is_reply(messages[n])), len(messages))
-    kept = [text for message in messages[:later] if _is_visible(message) for text in _texts(message)]
-    builder.break_off("compaction")
-    builder.carry(next(iter(_texts(messages[first])), ""))
-    builder.keep(KeptContext("history", tuple(kept), is_complete=True))
 
 
 def _is_reply(message: Object) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eirkit.vestige.formats.messages import take_reply, take_results, usage_of
@@ -22,7 +22,7 @@ from eirkit.vestige.formats.run_builder import (
     take_lines,
 )
 from eirkit.vestige.sources.documents import LogDocument, Skipped
-from eirkit.vestige.trajectory import MARKED, KeptContext, RecordedTurn, Recording, formats
+from eirkit.vestige.trajectory import MARKED, KeptContext, Recording, formats
 from eirkit_coding.sessions.appended import read_sessions
 from eirkit_coding.sessions.codex import as_call
 from eirkit_coding.sessions.codex_scripts import change_as_patch
@@ -131,7 +131,12 @@ class _Thread:
 
     def recording(self, document: LogDocument, place: str = "") -> Recording | Skipped:
         """Return the run."""
-        root = _root(self.builder.turns())
+        # The folder that makes a changed file, named in full, one that a command names by a relative path.
+        calls = [call for turn in self.builder.turns() for call in turn.calls]
+        changed = [found[1] for call in calls for found in _CHANGED.finditer(string_of(call.arguments.get("input")))]
+        words = {word for call in calls for word in string_of(call.arguments.get("command")).split()}
+        ends = ((path, word) for path in changed for word in sorted(words) if path.endswith(f"/{word}"))
+        root = next((path.removesuffix(f"/{word}") for path, word in ends), None)
         return self.builder.recording(document, "codex-exec", self.name, place=place, root=root)
 
 
@@ -168,12 +173,3 @@ def _words(command: str) -> list[str] | str:
         return shlex.split(command)
     except ValueError:
         return command
-
-
-def _root(turns: Sequence[RecordedTurn]) -> str | None:
-    """Return the folder that makes a changed file, named in full, one that a command names by a relative path."""
-    calls = [call for turn in turns for call in turn.calls]
-    changed = [found[1] for call in calls for found in _CHANGED.finditer(string_of(call.arguments.get("input")))]
-    words = {word for call in calls for word in string_of(call.arguments.get("command")).split()}
-    ends = ((path, word) for path in changed for word in sorted(words) if path.endswith(f"/{word}"))
-    return next((path.removesuffix(f"/{word}") for path, word in ends), None)

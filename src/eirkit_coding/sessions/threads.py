@@ -122,20 +122,17 @@ def _take_cline(builder: RunBuilder, message: Object) -> None:
             _answer_each(builder, block)
     for text in texts:
         if found := _RESULT.match(text):
-            _answer_text(builder, text[found.end() :])
+            head = text[found.end() :]
+            ran = _RAN.match(head)
+            builder.answer_last(
+                head[ran.end() :] if ran else head, failed=head.startswith(("<error>", "The tool execution fai"))
+            )
             break
         if found := _PROMPT.search(text):
             builder.request(text[found.end() :].partition(f"</{found[0][1:].split(' ')[0].rstrip('>')}>")[0].strip())
             break
     else:
         builder.hear("\n".join(texts))
-
-
-def _answer_text(builder: RunBuilder, head: str) -> None:
-    ran = _RAN.match(head)
-    builder.answer_last(
-        head[ran.end() :] if ran else head, failed=head.startswith(("<error>", "The tool execution fai"))
-    )
 
 
 def _tags(text: str) -> Iterator[tuple[str, dict[str, str]]]:

@@ -113,13 +113,9 @@ def cross_family(setting: Setting) -> Findings:
     title = "Stepwise Maximum with two references a step instead of one"
     tables = (_by_pressure(rows), _hindsight(rows), listed("fan-in-2", title, other))
     one = [row for row in rows if row.label.startswith("Stepwise Maximum")]
-    counts = (f"{_differing(found)} of {len(found)}" for found in (one, other_rows))
+    counts = (f"{sum(row.verdict == DIFFERS for row in found)} of {len(found)}" for found in (one, other_rows))
     said = "Of the figures of Stepwise Maximum {} differ with one reference a step and {} with two (the last table)."
     return Findings(rows, tables, words=(FAN_IN_ONE, said.format(*counts)))
-
-
-def _differing(rows: Sequence[StudyRow]) -> int:
-    return sum(row.verdict == DIFFERS for row in rows)
 
 
 def _by_pressure(rows: Sequence[StudyRow]) -> Table:

@@ -218,25 +218,21 @@ def eir_histories(setting: Setting) -> Findings:
         exact("bits", value_of("sec:eir", "Timezone bug: EIR", ""), log2(counted.classes)),
     ]
     groups = "; ".join(", ".join(group) for group in counted.groups)
+    # A cell for every history and answer: 1 where the history requires it.
+    places = list(product(dict.fromkeys(answers.values()), answers))
+    value = tuple(float(answers[history] == answer) for answer, history in places)
+    x, y = (tuple(place[side] for place in places) for side in range(2))
     chart = Chart(
         "histories-and-answers",
         "Histories by what the rest of the task requires",
         f"Six histories, {counted.classes} groups with equal answers ({groups}): {log2(counted.classes):.0f} bits.",
         Axis("required answers", "category"),
         Axis("history", "category"),
-        (_required(answers),),
+        (Series("required", "cells", x, y, value=value),),
     )
     lines = [{"history": h, "seen": " → ".join(seen), "required": answers[h]} for h, seen in HISTORIES.items()]
     figure = Figure("eir-histories", "Different histories can require the same information", (chart,))
     return Findings(in_section("The timezone bug", rows), (listed("histories", "Histories", lines),), (figure,))
-
-
-def _required(answers: dict[str, str]) -> Series:
-    """Return a cell for every history and answer: 1 where the history requires it."""
-    places = list(product(dict.fromkeys(answers.values()), answers))
-    value = tuple(float(answers[history] == answer) for answer, history in places)
-    x, y = (tuple(place[side] for place in places) for side in range(2))
-    return Series("required", "cells", x, y, value=value)
 
 
 def _asked(setup: RescueSetup, agent: StudyAgent) -> Iterator[tuple[tuple[int, ...], ...]]:
