@@ -16,7 +16,7 @@ from eirkit.report.table import Table
 from eirkit_paper.studies.agents import Run, StudyAgent, reference, run_cell
 from eirkit_paper.studies.architectures import MANY_ACTIONS, MemoryScore, external, how_to_get, run_memories
 from eirkit_paper.studies.comparison import listed
-from eirkit_paper.studies.managed_figures import CAPACITIES, STORAGE
+from eirkit_paper.studies.managed import CAPACITIES, STORAGE
 from studies.printing import show
 
 SEEDS = 36

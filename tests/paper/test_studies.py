@@ -37,7 +37,7 @@ from eirkit_paper.studies.agents import STANDS_IN, StudyAgent, reference, repeat
 from eirkit_paper.studies.architectures import MemoryScore, by_seed
 from eirkit_paper.studies.catalog import BY_ID, STUDIES, find_study
 from eirkit_paper.studies.comparison import TOO_FEW, compare, spread, stand_in
-from eirkit_paper.studies.recorded_figures import Published
+from eirkit_paper.studies.recorded import Published
 from eirkit_paper.studies.rescue import in_arms
 from eirkit_paper.study import (
     KINDS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 
 from eirkit.measures import Measure, MeasureGroup
 
@@ -11,6 +12,10 @@ UNDERSTOOD_SHARE = 0.9  # of calls; below it, a warning is shown
 LEAST_TOKENS = 500  # less is not worth acting on
 LEAST_USD = Decimal(1)  # likewise, where the price is known
 LEAST_REPEATS = 2  # times that a file was shown again
+
+_events = partial(Measure, pooled="sum")
+_tokens = partial(Measure, unit="tokens", pooled="sum")
+_kept_share = partial(Measure, unit="share", better="more", pooled="none")
 
 LOG_MEASURES = MeasureGroup(
     "recorded_runs",
@@ -51,9 +56,7 @@ LOG_MEASURES = MeasureGroup(
         ),
         Measure("trajectory_tokens", "trajectory length", "tokens of the whole run", "tokens"),
         Measure("tool_turns", "tool turns", "turns that called a tool or touched a file"),
-        Measure(
-            "calls_understood", "calls understood", "calls of which it is known what they read and wrote", pooled="sum"
-        ),
+        _events("calls_understood", "calls understood", "calls of which it is known what they read and wrote"),
         Measure("peak_context_tokens", "fullest context", "the largest prompt with its reply", "tokens"),
         Measure(
             "peak_context_share",
@@ -62,59 +65,47 @@ LOG_MEASURES = MeasureGroup(
             "share",
             "the model's context window",
         ),
-        Measure("summary_markers", "compactions", "places where the context was summarized", pooled="sum"),
-        Measure("clears", "clears", "places where the context was emptied", pooled="sum"),
-        Measure("clipped_views", "clipped views", "outputs that the agent's software cut short", pooled="sum"),
-        Measure("clipped_goal_views", "clipped goal views", "clipped views of goal files", pooled="sum"),
-        Measure(
-            "clipped_modified_views",
-            "clipped, modified later",
-            "clipped views of files that the run modified later",
-            pooled="sum",
+        _events("summary_markers", "compactions", "places where the context was summarized"),
+        _events("clears", "clears", "places where the context was emptied"),
+        _events("clipped_views", "clipped views", "outputs that the agent's software cut short"),
+        _events("clipped_goal_views", "clipped goal views", "clipped views of goal files"),
+        _events(
+            "clipped_modified_views", "clipped, modified later", "clipped views of files that the run modified later"
         ),
-        Measure(
+        _events(
             "lines_recovered",
             "hidden lines shown later",
             "lines to be changed that a clipped view hid and a later view showed",
-            pooled="sum",
         ),
-        Measure(
+        _events(
             "lines_never_recovered",
             "hidden lines never shown",
             "lines to be changed that a clipped view hid and no later view showed",
-            pooled="sum",
         ),
-        Measure("lines_ambiguous", "undecided hidden lines", "hidden lines that cannot be distinguished", pooled="sum"),
-        Measure("edit_failures", "failed edits", "edits that the tool refused", pooled="sum"),
-        Measure("repeated_commands", "repeated commands", "commands run again in vain", pooled="sum"),
-        Measure("repeated_edits", "repeated edits", "edits made again", pooled="sum"),
-        Measure(
+        _events("lines_ambiguous", "undecided hidden lines", "hidden lines that cannot be distinguished"),
+        _events("edit_failures", "failed edits", "edits that the tool refused"),
+        _events("repeated_commands", "repeated commands", "commands run again in vain"),
+        _events("repeated_edits", "repeated edits", "edits made again"),
+        _events(
             "submits_after_failed_test",
             "submissions after a failed test",
             "submissions although the last test run failed",
-            pooled="sum",
         ),
-        Measure("overflow_errors", "context overflows", "requests that did not fit the model's window", pooled="sum"),
+        _events("overflow_errors", "context overflows", "requests that did not fit the model's window"),
     ),
 )
 READING_MEASURES = MeasureGroup(
     "reading",
     "What recorded runs read",
     (
-        Measure(
-            "read_tokens",
-            "tokens read",
-            "tokens that views of files showed, with the line numbers that some print",
-            "tokens",
-            pooled="sum",
+        _tokens(
+            "read_tokens", "tokens read", "tokens that views of files showed, with the line numbers that some print"
         ),
-        Measure(
+        _tokens(
             "repeat_tokens",
             "tokens read again",
             "tokens known to have been shown before, of files unchanged since",
-            "tokens",
             better="less",
-            pooled="sum",
         ),
         Measure(
             "repeat_share",
@@ -125,13 +116,11 @@ READING_MEASURES = MeasureGroup(
             better="less",
             pooled="sum",
         ),
-        Measure(
+        _tokens(
             "dead_read_tokens",
             "tokens read in vain",
             "tokens read where neither the next write nor an edit of the file led to the goal, if that is known",
-            "tokens",
             better="less",
-            pooled="sum",
         ),
         Measure(
             "dead_read_share",
@@ -148,17 +137,15 @@ WEEK_MEASURES = MeasureGroup(
     "week",
     "What responses of coding agents cost",
     (
-        Measure("tokens", "tokens", "tokens of all prompts and replies", "tokens", pooled="sum"),
-        Measure(
+        _tokens("tokens", "tokens", "tokens of all prompts and replies"),
+        _tokens(
             "fresh_tokens",
             "input, not cached",
             "tokens of prompts that were neither read from a cache nor written to one",
-            "tokens",
             better="less",
-            pooled="sum",
         ),
-        Measure("cache_read_tokens", "cache reads", "tokens of prompts read from a cache", "tokens", pooled="sum"),
-        Measure("cache_write_tokens", "cache writes", "tokens of prompts written to a cache", "tokens", pooled="sum"),
+        _tokens("cache_read_tokens", "cache reads", "tokens of prompts read from a cache"),
+        _tokens("cache_write_tokens", "cache writes", "tokens of prompts written to a cache"),
         Measure(
             "usd",
             "money",
@@ -205,54 +192,33 @@ BREAK_MEASURES = MeasureGroup(
     "breaks",
     "What compactions and clears dropped",
     (
-        Measure(
+        _tokens(
             "live_tokens",
             "may be needed",
             "in context at the break, of files read or edited later, or read for the next write",
-            "tokens",
-            "",
-            None,
-            "sum",
         ),
-        Measure(
+        _tokens(
             "dropped_tokens",
             "dropped",
             "of that, not in the context afterwards: the sum of the next three",
-            "tokens",
             better="less",
-            pooled="sum",
         ),
-        Measure(
-            "reread_dropped_tokens",
-            "dropped, read again",
-            "dropped, in lines that were shown again",
-            "tokens",
-            better="less",
-            pooled="sum",
+        _tokens(
+            "reread_dropped_tokens", "dropped, read again", "dropped, in lines that were shown again", better="less"
         ),
-        Measure(
+        _tokens(
             "overwritten_tokens",
             "dropped, edited unread",
             "dropped, in files or lines that were edited before they were shown again",
-            "tokens",
             better="less",
-            pooled="sum",
         ),
-        Measure(
+        _tokens(
             "never_reread_tokens",
             "dropped, never read again",
             "dropped, in lines that were neither shown again nor edited first",
-            "tokens",
             better="less",
-            pooled="sum",
         ),
-        Measure(
-            "unknown_tokens",
-            "unknown",
-            "of that, where the log does not show whether it stayed in the context",
-            "tokens",
-            pooled="sum",
-        ),
+        _tokens("unknown_tokens", "unknown", "of that, where the log does not show whether it stayed in the context"),
     ),
 )
 COHORT_MEASURES = MeasureGroup(
@@ -294,14 +260,11 @@ COMPACTOR_MEASURES = MeasureGroup(
     "compactors",
     "What compactors keep at a cut",
     (
-        Measure(
+        _kept_share(
             "kept_share",
             "kept",
             "needed lines that stand in what the compactor returned, by their tokens, mean over cuts",
-            "share",
-            "the needed tokens",
-            "more",
-            pooled="none",
+            of="the needed tokens",
         ),
         Measure(
             "regret_share",
@@ -312,54 +275,25 @@ COMPACTOR_MEASURES = MeasureGroup(
             "less",
             pooled="none",
         ),
-        Measure(
+        _kept_share(
             "gain_share",
             "over chance",
             "what it keeps beyond random lines of as many tokens, mean over cuts",
-            "share",
-            "the needed tokens",
-            "more",
-            pooled="none",
+            of="the needed tokens",
         ),
         Measure("used_tokens_mean", "used", "tokens that it returned, mean over cuts", "tokens", pooled="none"),
         Measure(
             "failed_compactions", "failed", "cuts at which it gave no valid messages within the budget", better="less"
         ),
-        Measure(
-            "read_kept", "code read", "kept of needed lines that a read showed", "share", "their tokens", "more", "none"
+        _kept_share("read_kept", "code read", "kept of needed lines that a read showed", of="their tokens"),
+        _kept_share(
+            "written_kept", "code written", "kept of needed lines that the agent had written itself", of="their tokens"
         ),
-        Measure(
-            "written_kept",
-            "code written",
-            "kept of needed lines that the agent had written itself",
-            "share",
-            "their tokens",
-            "more",
-            "none",
-        ),
-        Measure(
-            "rules_verbatim", "rules, word for word", "kept word for word", "share", "the user's rules", "more", "none"
-        ),
-        Measure(
-            "rules_kept", "rules", "kept word for word or in substance", "share", "the user's rules", "more", "none"
-        ),
-        Measure(
-            "paths_kept",
-            "paths",
-            "still named",
-            "share",
-            "files that the context named and later turns used",
-            "more",
-            "none",
-        ),
-        Measure(
-            "names_kept",
-            "names in outputs",
-            "still named",
-            "share",
-            "names that only an output told and later calls used",
-            "more",
-            "none",
+        _kept_share("rules_verbatim", "rules, word for word", "kept word for word", of="the user's rules"),
+        _kept_share("rules_kept", "rules", "kept word for word or in substance", of="the user's rules"),
+        _kept_share("paths_kept", "paths", "still named", of="files that the context named and later turns used"),
+        _kept_share(
+            "names_kept", "names in outputs", "still named", of="names that only an output told and later calls used"
         ),
     ),
 )

@@ -20,7 +20,7 @@ from eirkit.vestige.corpus.analysis import AnalysisOptions, AnalyzedRun, fewer_c
 from eirkit.vestige.corpus.reader import CorpusReader
 from eirkit.vestige.sources.documents import ReadLimits, Skipped, StoredDocument, open_document
 from eirkit.vestige.tokens import exact_counter
-from eirkit.vestige.trajectory import Recording
+from eirkit.vestige.trajectory import Recording, Trigger
 from eirkit_coding.week.responses import METERS, MeteredDocument, Response, UnknownResponse, take_messages
 
 
@@ -56,7 +56,7 @@ class ContextLoss(Struct, frozen=True, gc=False):
     measured: bool  # whether the run used a file later, so that the above is known
     compactions: int  # just before the turn
     clears: int
-    trigger: str  # who started it: manual, auto or unknown
+    trigger: Trigger  # who started it
     manual_compactions: int
     automatic_compactions: int
 

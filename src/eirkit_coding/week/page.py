@@ -33,9 +33,7 @@ UNNAMED = "unknown"
 
 def pricing(prices: PriceList) -> Pricing:
     """Return the function that gives a response its price, the user's list before the built-in one."""
-    by_name: dict[str, Price] = {}
-    for listed_prices in (prices.built_in, prices.own):
-        by_name |= {plain_name(name): price for name, price in listed_prices.items() if not name.endswith("*")}
+    by_name = {name: price for name, price in _by_plain_name(prices).items() if not name.endswith("*")}
 
     @cache
     def price_of(model: str) -> Price | None:
@@ -60,13 +58,14 @@ def pricing(prices: PriceList) -> Pricing:
 
 def price_dates(prices: PriceList, models: Sequence[str]) -> list[str]:
     """Return on which days the prices of some models were looked up, the earliest first."""
-    by_name = {
-        plain_name(name): price
-        for prices_listed in (prices.built_in, prices.own)
-        for name, price in prices_listed.items()
-    }
+    by_name = _by_plain_name(prices)
     found = (name_in(by_name, model) for model in models)
     return sorted({by_name[name].as_of.isoformat() for name in found if name is not None})
+
+
+def _by_plain_name(prices: PriceList) -> dict[str, Price]:
+    """Return the prices by plain name, the user's before the built-in ones."""
+    return {plain_name(name): price for known in (prices.built_in, prices.own) for name, price in known.items()}
 
 
 def week_document(week: Week, zone: tzinfo | None, command: str, then: str = "") -> Document:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from eirkit.records.analysis import Advice
 from eirkit.vestige.sources.documents import Skipped
 from eirkit_coding.week.facts import ContextLoss, InstructionLoss
 
@@ -116,49 +117,10 @@ class ProjectTokens(Struct, frozen=True):
     tokens: int
 
 
-class FileAdvice(Struct, frozen=True, kw_only=True, tag_field="kind", tag="file"):
-    """A file was read again and again though unchanged."""
+class WeekAdvice(Advice, frozen=True, kw_only=True, omit_defaults=False):
+    """One thing to act on, in a project: a file shown again, a compaction, or a rule that was lost and broken."""
 
-    subject: str
-    tokens: int
-    count: int  # reads
-    run_id: str
-    turn: int
-    model: str
-    runs: int
     project: str
-    usd: float | None
-
-
-class CompactionAdvice(Struct, frozen=True, kw_only=True, tag_field="kind", tag="compaction"):
-    """A compaction dropped what was read again."""
-
-    run_id: str
-    model: str
-    project: str
-    turn: int
-    subject: str
-    tokens: int  # dropped
-    count: int  # tokens that were read again
-    trigger: str
-    usd: float | None
-
-
-class InstructionAdvice(Struct, frozen=True, kw_only=True, tag_field="kind", tag="instruction"):
-    """An instruction was lost and then broken."""
-
-    run_id: str
-    model: str
-    project: str
-    turn: int
-    subject: str
-    cut: int  # the turn before which it was lost
-    by: str
-    tokens: None = None
-    usd: None = None
-
-
-Advice = FileAdvice | CompactionAdvice | InstructionAdvice
 
 
 class WeekSummary(Struct, frozen=True, kw_only=True):
@@ -175,7 +137,7 @@ class WeekSummary(Struct, frozen=True, kw_only=True):
     files: tuple[RepeatedFile, ...]
     instructions: tuple[InstructionLoss, ...]
     unpriced: tuple[ModelTokens, ...]
-    advice: tuple[Advice, ...]
+    advice: tuple[WeekAdvice, ...]
     other_projects: tuple[ProjectTokens, ...]  # with responses, where the one that was asked for has none
 
 

@@ -21,19 +21,16 @@ from eirkit.vestige.measures import LEAST_REPEATS, LEAST_TOKENS, LEAST_USD
 from eirkit_coding.week.facts import ContextLoss, FileReading, InstructionLoss, LogFacts
 from eirkit_coding.week.responses import Response, UnknownResponse, unique
 from eirkit_coding.week.results import (
-    Advice,
     AgentRow,
-    CompactionAdvice,
     DayRow,
-    FileAdvice,
     FullestContext,
     GroupRow,
-    InstructionAdvice,
     ModelRow,
     ModelTokens,
     ProjectRow,
     ProjectTokens,
     RepeatedFile,
+    WeekAdvice,
     WeekSummary,
     WeekSums,
 )
@@ -332,14 +329,15 @@ def advice(
     instructions: Iterable[InstructionLoss],
     pricing: Pricing,
     bill: float | None,
-) -> list[Advice]:
+) -> list[WeekAdvice]:
     """Return what is worth acting on: the dearest first, broken rules last.
 
     What cost less than a dollar, or than a hundredth of the bill, is left out; a broken rule has no price. So is what
     the user compacted or cleared by hand: when to do it, and what came next, was decided.
     """
     about_files = (
-        FileAdvice(
+        WeekAdvice(
+            kind="file",
             subject=file.full_name,
             tokens=file.repeat_tokens,
             count=file.repeat_reads,
@@ -354,7 +352,8 @@ def advice(
         if file.repeat_tokens >= LEAST_TOKENS and file.repeat_reads >= LEAST_REPEATS
     )
     about_losses = (
-        CompactionAdvice(
+        WeekAdvice(
+            kind="compaction",
             run_id=loss.run_id,
             model=loss.model,
             project=loss.project,
@@ -369,13 +368,13 @@ def advice(
         if loss.trigger != "manual" and loss.dropped_tokens >= LEAST_TOKENS
     )
     least = max(float(LEAST_USD), LEAST_SHARE * (bill or 0.0))
-    spent: list[FileAdvice | CompactionAdvice] = [*about_files, *about_losses]
     dear = sorted(
-        (thing for thing in spent if thing.usd is not None and thing.usd >= least),
-        key=lambda thing: (-(thing.usd or 0.0), isinstance(thing, FileAdvice), thing.subject),
+        (thing for thing in (*about_files, *about_losses) if thing.usd is not None and thing.usd >= least),
+        key=lambda thing: (-(thing.usd or 0.0), thing.kind == "file", thing.subject),
     )
     broken = (
-        InstructionAdvice(
+        WeekAdvice(
+            kind="instruction",
             run_id=loss.run_id,
             model=loss.model,
             project=loss.project,

@@ -35,7 +35,7 @@ from eirkit_paper.studies.agents import (
     study_plan,
 )
 from eirkit_paper.studies.comparison import absent, in_section, sectioned
-from eirkit_paper.studies.managed_figures import READS
+from eirkit_paper.studies.managed import READS
 from eirkit_paper.study import NEEDS_MEMORY, Findings, Setting, StudyRow
 
 MANY_ACTIONS = 10_000  # so that the action limit does not affect the results

@@ -19,8 +19,7 @@ from eirkit.vestige.corpus.pipeline import Corpus, analyze_here
 from eirkit.vestige.corpus.planted_corpus import PlantedCorpus, write_logs
 from eirkit.vestige.tables import read_rows
 from eirkit_paper.studies.comparison import absent, exact, in_section
-from eirkit_paper.studies.recorded import folder_of, lacks, needed
-from eirkit_paper.studies.recorded_figures import OPENHANDS
+from eirkit_paper.studies.recorded import OPENHANDS, folder_of, lacks, needed
 from eirkit_paper.study import NEEDS_RUNS, Findings, Setting
 
 LABEL = "a clipped view omits a line that the run edits before it is shown (0 no, 1 yes)"

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from eirkit.errors import InputFileError
 from eirkit.folders import read_small
 from eirkit.vestige.cohorts.finding import log2_1p
-from eirkit.vestige.cohorts.run_columns import Floats, Mask, RunColumns
+from eirkit.vestige.cohorts.run_columns import Floats, RunColumns
 from eirkit.vestige.inference.design import Columns, as_binary, as_codes, impute_median
 from eirkit.vestige.inference.results import join_notes
 
@@ -53,7 +53,6 @@ def disjoint_difficulty(tasks: Any, resolved: ArrayLike, analyzed: ArrayLike) ->
 
 
 BASE_LINES = "log2 base lines"
-_COLUMNS = ("task_id", "lines")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +63,14 @@ class Covariates:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class SuccessElsewhere:
-    """Log-odds of success of each run's task, from other runs."""
-
-    logit: Floats
-    known: Mask
-    note: str  # about runs given as others that are in the analyzed set
-
-
 def read_base_lines(path: Path) -> dict[str, float]:
     """Return the source lines of the gold files by task, from JSON or from a CSV with the columns task_id and lines."""
     try:
         text = read_small(path)
-        given = json.loads(text) if text.lstrip().startswith("{") else _from_csv(text)
+        if text.lstrip().startswith("{"):
+            given = json.loads(text)
+        else:
+            given = {row["task_id"]: row["lines"] for row in csv.DictReader(text.splitlines())}
         return {str(task): _lines(value) for task, value in given.items()}
     except (OSError, UnicodeError, ValueError, KeyError, TypeError) as error:
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
@@ -113,25 +106,17 @@ def patch_covariates(runs: RunColumns, *, base_lines: bool = True) -> Covariates
     return Covariates(columns, join_notes(notes))
 
 
-def success_elsewhere(runs: RunColumns, others: RunColumns) -> SuccessElsewhere:
-    """Return how often other runs resolve the runs' tasks; runs in both sets are left out."""
+def success_elsewhere(runs: RunColumns, others: RunColumns) -> Difficulty:
+    """Return how often other runs resolve the runs' tasks; runs in both sets are left out, and the note says so."""
     is_same = np.isin(others.identity, runs.identity)
     apart = others.at(~is_same & ~np.isnan(others.failed))
     tasks = np.concatenate([runs.task, apart.task])
     resolved = np.concatenate([np.zeros(len(runs)), 1 - apart.failed])
     analyzed = np.concatenate([np.ones(len(runs)), np.zeros(len(apart))])
-    found = disjoint_difficulty(tasks, resolved, analyzed)
-    return SuccessElsewhere(found.success_logit, found.known, _same_note(int(is_same.sum())))
-
-
-def _same_note(runs: int) -> str:
-    said = "1 run is" if runs == 1 else f"{runs:,} runs are"
-    return f"{said} left out of the difficulty estimate, being in the analyzed set itself" if runs else ""
-
-
-def _from_csv(text: str) -> dict[str, str]:
-    rows = csv.DictReader(text.splitlines())
-    return {row[_COLUMNS[0]]: row[_COLUMNS[1]] for row in rows}
+    same = int(is_same.sum())
+    left_out = "1 run is" if same == 1 else f"{same:,} runs are"
+    note = f"{left_out} left out of the difficulty estimate, being in the analyzed set itself" if same else ""
+    return replace(disjoint_difficulty(tasks, resolved, analyzed), note=note)
 
 
 def _lines(value: Any) -> float:

@@ -35,13 +35,14 @@ _LIMITS = (
 )
 
 
-def _question(name: str, given: str) -> Question:
-    return Question(name, SCALE, f"{_SHOWS}{given}", _LIMITS)
-
-
-BARE = _question("demand-failure", "")
-LONG = _question("demand-failure-tokens", ", among runs of equal length")
-HARD = _question("demand-failure-difficulty", ", among runs of equal length on tasks that others solve equally often")
+BARE = Question("demand-failure", SCALE, _SHOWS, _LIMITS)
+LONG = Question("demand-failure-tokens", SCALE, f"{_SHOWS}, among runs of equal length", _LIMITS)
+HARD = Question(
+    "demand-failure-difficulty",
+    SCALE,
+    f"{_SHOWS}, among runs of equal length on tasks that others solve equally often",
+    _LIMITS,
+)
 CLIPPED = tuple(
     Question(f"clipped-{asked.name}", SCALE, f"{asked.shows}; runs with clipped lines only", _LIMITS)
     for asked in (BARE, LONG, HARD)
@@ -62,7 +63,11 @@ def analyze(cohort: Cohort) -> list[Finding]:
     judged, excluded = cohort.judged()
     everywhere = _three((BARE, LONG, HARD), judged, cohort.elsewhere, excluded)
     covered, no_goal = known(judged, judged.covered, "no goal file touched", excluded)
-    everywhere.append(_covered(covered, no_goal))
+    everywhere.append(
+        _ratio(COVERED, covered, {DEMAND: log2_1p(covered.demand), LENGTH: log2_1p(covered.tokens)}, no_goal)
+        if len(covered)
+        else no_finding(COVERED, "no run with a known outcome touched a goal file", excluded=no_goal)
+    )
     is_clipped = np.isin(judged.group, ("recovered", "never"))
     clipped, left_out = known(judged, is_clipped, "not in one of the two clipping groups", excluded)
     return [*everywhere, *_three(CLIPPED, clipped, judged.at(~is_clipped).with_more(cohort.elsewhere), left_out)]
@@ -81,20 +86,12 @@ def _three(
     ]
     ease = success_elsewhere(runs, others)
     if not ease.known.any():
-        return [
-            *found,
-            no_finding(hard, join_notes([REMEDY, ease.note]), excluded=(*excluded, Excluded(NO_OTHERS, len(runs)))),
-        ]
+        left_out = (*excluded, Excluded(NO_OTHERS, len(runs)))
+        return [*found, no_finding(hard, join_notes([REMEDY, ease.note]), excluded=left_out)]
     left, left_out = known(runs, ease.known, NO_OTHERS, excluded)
-    columns = {DEMAND: demand, LENGTH: length, EASE: ease.logit}
+    columns = {DEMAND: demand, LENGTH: length, EASE: ease.success_logit}
     kept = {name: values[ease.known] for name, values in columns.items()}
     return [*found, with_note(_ratio(hard, left, kept, left_out), ease.note)]
-
-
-def _covered(runs: RunColumns, excluded: tuple[Excluded, ...]) -> Finding:
-    if not len(runs):
-        return no_finding(COVERED, "no run with a known outcome touched a goal file", excluded=excluded)
-    return _ratio(COVERED, runs, {DEMAND: log2_1p(runs.demand), LENGTH: log2_1p(runs.tokens)}, excluded)
 
 
 def _ratio(question: Question, runs: RunColumns, columns: dict[str, Floats], excluded: tuple[Excluded, ...]) -> Finding:

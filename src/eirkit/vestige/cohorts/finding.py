@@ -154,7 +154,8 @@ def read_plan(path: Path, tests: Collection[str]) -> AnalysisPlan:
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return Holm-corrected p values over all planned tests; a test without a p value still counts."""
-    order = sorted(range(len(p_values)), key=lambda place: _or_one(p_values[place]))
+    stated = [1.0 if p is None else p for p in p_values]
+    order = sorted(range(len(stated)), key=stated.__getitem__)
     corrected: list[float | None] = [None] * len(p_values)
     largest = 0.0
     for rank, place in enumerate(order):
@@ -163,10 +164,6 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
             largest = max(largest, min(1.0, p * (len(p_values) - rank)))
             corrected[place] = largest
     return corrected
-
-
-def _or_one(p: float | None) -> float:
-    return 1.0 if p is None else p
 
 
 CLUSTERED = "95% Wald, errors clustered by task"
@@ -268,13 +265,12 @@ def finding_of_fit(
     details: FindingDetails = NO_DETAILS,
 ) -> Finding:
     """Return a finding from one named term of a fit, including the rows that the fit left out."""
-    left_out = (*excluded, *fit.excluded)
     return finding_of_term(
         question,
         fit.term(name),
         fit.n,
         interval,
-        excluded=left_out,
+        excluded=(*excluded, *fit.excluded),
         note=fit.note,
         details=structs.replace(details, clusters=fit.clusters),
     )

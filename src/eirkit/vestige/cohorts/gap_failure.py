@@ -25,8 +25,6 @@ from eirkit.vestige.cohorts.finding import (
 )
 from eirkit.vestige.cohorts.run_columns import Floats, RunColumns
 from eirkit.vestige.inference.conditional import Unit, bootstrap_conditional_logit, conditional_logit
-from eirkit.vestige.inference.design import Columns
-from eirkit.vestige.inference.results import Fit
 
 GAP, OTHER_GAP, LENGTH = "log2 gap", "log2 other gap", "log2 tokens"
 SCALE = "odds ratio of failure per doubling of the longest gap over needed files"
@@ -97,14 +95,12 @@ def _placebo(closed: RunColumns, excluded: tuple[Excluded, ...]) -> list[Finding
         OTHER_GAP: log2_1p(both.other_gap_closed),
         LENGTH: log2_1p(both.tokens),
     }
+    asked = {PLACEBO_NEEDED: GAP, PLACEBO_OTHER: OTHER_GAP}
     if not len(both):
-        return [
-            no_finding(asked, "no runs with both kinds of gap", 0, left_out)
-            for asked in (PLACEBO_NEEDED, PLACEBO_OTHER)
-        ]
-    fit = conditional_logit(both.failed, _with_models(both, columns), both.task)
-    asked = ((PLACEBO_NEEDED, GAP), (PLACEBO_OTHER, OTHER_GAP))
-    return [with_note(finding_of_fit(one, fit, term, WALD, left_out), model_note(both.model)) for one, term in asked]
+        return [no_finding(question, "no runs with both kinds of gap", 0, left_out) for question in asked]
+    fit = conditional_logit(both.failed, {**columns, **model_columns(both.model)}, both.task)
+    found = [finding_of_fit(question, fit, term, WALD, left_out) for question, term in asked.items()]
+    return [with_note(finding, model_note(both.model)) for finding in found]
 
 
 def _resampled(
@@ -115,7 +111,7 @@ def _resampled(
     unit, words = _UNITS[cohort.settings.resampled]
     fit = bootstrap_conditional_logit(
         runs.failed,
-        _with_models(runs, columns),
+        {**columns, **model_columns(runs.model)},
         runs.task,
         cohort.rng(question.name),
         resamples=cohort.settings.resamples,
@@ -133,12 +129,8 @@ def _resampled(
 def _plain(question: Question, runs: RunColumns, excluded: tuple[Excluded, ...], columns: dict[str, Floats]) -> Finding:
     if not len(runs):
         return no_finding(question, "no runs with such a gap and a known outcome", 0, excluded)
-    fit: Fit = conditional_logit(runs.failed, _with_models(runs, columns), runs.task)
+    fit = conditional_logit(runs.failed, {**columns, **model_columns(runs.model)}, runs.task)
     return with_note(finding_of_fit(question, fit, GAP, WALD, excluded), model_note(runs.model))
-
-
-def _with_models(runs: RunColumns, columns: dict[str, Floats]) -> Columns:
-    return {**columns, **model_columns(runs.model)}
 
 
 def _median(gaps: Floats) -> float | None:

@@ -117,10 +117,8 @@ def _raw(runs: RunColumns, never: Floats, excluded: tuple[Excluded, ...]) -> Fin
     interval = CLUSTERED
     if min(sizes) < FEWEST_RUNS:
         score = newcombe_interval(shares[0], sizes[0], shares[1], sizes[1])
-        interval, note = (
-            NEWCOMBE,
-            f"the smaller group has n = {min(sizes)}: the interval treats runs as independent and there is no p value",
-        )
+        interval, smaller = NEWCOMBE, f"the smaller group has n = {min(sizes)}"
+        note = f"{smaller}: the interval treats runs as independent and there is no p value"
         term = Term("difference", shares[0] - shares[1], None, *score, note=note)
     return finding_of_term(
         RAW,
@@ -186,6 +184,6 @@ def _disjoint(runs: RunColumns, never: Floats, others: RunColumns, excluded: tup
         return no_finding(DISJOINT, note, excluded=(*excluded, Excluded(NO_OTHERS, len(runs))))
     kept, left_out = known(runs, ease.known, NO_OTHERS, excluded)
     sizes = patch_covariates(kept)
-    columns = {NEVER: never[ease.known], EASE: ease.logit[ease.known], **sizes.columns}
+    columns = {NEVER: never[ease.known], EASE: ease.success_logit[ease.known], **sizes.columns}
     found = finding_of_fit(DISJOINT, logistic(1 - kept.failed, columns, kept.task), NEVER, CLUSTERED, left_out)
     return with_note(found, join_notes([sizes.note, ease.note]))

@@ -7,8 +7,6 @@ not fitted.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from eirkit.records.analysis import DistanceBin, Excluded, FindingDetails
@@ -66,22 +64,16 @@ def analyze(cohort: Cohort) -> list[Finding]:
     if not len(kept.run):
         note = "no cell of rereads is left; the test needs runs that read files, and bins with rereads"
         return [no_finding(question, note, excluded=excluded) for question in QUESTIONS]
-    run_columns = {"log2 tokens": log2_1p(runs.tokens)[rows], **_models(cohort, rows)}
+    models = {name: np.asarray(column)[rows] for name, column in model_columns(runs.model).items()}
+    run_columns = {"log2 tokens": log2_1p(runs.tokens)[rows], **models}
     found = []
     for question, (term, columns) in zip(QUESTIONS, _designs(kept, failed[keep]), strict=True):
         fit = poisson(
             kept.rereads, {**columns, **run_columns}, runs.task[rows], kept.run, exposure=kept.exposure_tokens
         )
-        found.append(
-            with_note(
-                finding_of_fit(question, fit, term, BY_RUN, excluded, FindingDetails(bins=bins)), model_note(runs.model)
-            )
-        )
+        finding = finding_of_fit(question, fit, term, BY_RUN, excluded, FindingDetails(bins=bins))
+        found.append(with_note(finding, model_note(runs.model)))
     return found
-
-
-def _models(cohort: Cohort, rows: Any) -> Columns:
-    return {name: np.asarray(column)[rows] for name, column in model_columns(cohort.runs.model).items()}
 
 
 def _designs(cells: RereadCells, failed: Floats) -> tuple[tuple[str, Columns], tuple[str, Columns]]:

@@ -133,7 +133,7 @@ def _given_difficulty(sample: _Sample, others: RunColumns) -> Finding:
         return no_finding(SIZE_HARD, join_notes([REMEDY, ease.note]), excluded=left_out)
     kept, left_out = known(sample.runs, ease.known, NO_OTHERS, sample.excluded)
     columns = {name: np.asarray(values)[ease.known] for name, values in sample.columns.items()}
-    fit = logistic(kept.failed, {**columns, EASE: ease.logit[ease.known]}, kept.task)
+    fit = logistic(kept.failed, {**columns, EASE: ease.success_logit[ease.known]}, kept.task)
     return with_note(finding_of_fit(SIZE_HARD, fit, SIZE, CLUSTERED, left_out), ease.note)
 
 

@@ -47,10 +47,7 @@ def analyze(cohort: Cohort) -> list[Finding]:
     if not cohort.in_tokens:
         return [*_quantiles("entities", runs.later_used, ()), _task_auc(cohort)]
     kept, excluded = known(runs, runs.tool_turns >= SHELL_TOOL_TURNS, f"fewer than {SHELL_TOOL_TURNS} tool turns")
-    return [
-        *_quantiles("files", kept.later_used_files, excluded),
-        *_quantiles("tokens", kept.later_used, excluded),
-    ]
+    return _quantiles("files", kept.later_used_files, excluded) + _quantiles("tokens", kept.later_used, excluded)
 
 
 def quantile_interval(ordered: Floats, share: float) -> tuple[float | None, float | None]:
