@@ -87,11 +87,6 @@ class SeedMeans:
         return 0.0 if found < 1e-18 else found
 
 
-def shift_of(unit: str, value: float) -> float:
-    """Return the difference that a verdict should show: 0.1 of a share, a tenth of anything else."""
-    return SHIFT if unit in BOUNDED else SHIFT * abs(value)
-
-
 def judge_exact(published: float, ours: float, rounding: float) -> Judgment:
     """Judge figures of which nothing is drawn: they are equal as printed, or differ."""
     near = rounding * (1 + 1e-9)  # a figure halfway between two printed ones may be either
@@ -193,7 +188,8 @@ def judge_means(
         return Judgment(
             FEWER_SEEDS, ours.mean, ours.mean, ours.mean, basis=f"{len(ours.values)} of {PAPER_SEEDS} seeds"
         )
-    shift, found = shift_of(unit, published), []
+    # The difference that a verdict should show: 0.1 of a share, a tenth of anything else.
+    shift, found = (SHIFT if unit in BOUNDED else SHIFT * abs(published)), []
     variance, freedom = _seed_variance(ours, sd, runs)
     is_rare = unit == "share" and runs is not None and (not variance or _is_rare(published, ours, runs))
     if variance and (ours.carries or not is_rare):

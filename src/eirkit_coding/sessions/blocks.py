@@ -117,7 +117,7 @@ def _take_line(builder: RunBuilder, line: Line) -> None:
             string_of(mapping_of(value).get("stdout")) or text_of(mapping_of(value).get("content")) or text_of(value)
         )
         failed = line.get("isError") is True
-        builder.answer(id, shown, failed=failed, exit_code=code if type(code) is int else None)
+        builder.answer(id, shown, failed=failed, exit_code=code)
 
 
 def _take_message(builder: RunBuilder, role: str, content: object) -> None:

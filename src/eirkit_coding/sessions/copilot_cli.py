@@ -15,8 +15,8 @@ from eirkit.vestige.formats.run_builder import (
     RunBuilder,
     count_of,
     items_of,
-    logged_usage,
     mapping_of,
+    prompted_usage,
     string_of,
 )
 from eirkit.vestige.sources.documents import LogDocument, Skipped
@@ -69,7 +69,9 @@ class _Session:
         elif kind == "user.message":
             self.builder.request(string_of(data.get("content")))
         elif kind == "session.usage_record":
-            self.usage = _usage(mapping_of(data.get("usage")))
+            counts = mapping_of(data.get("usage"))
+            given, written = [counts.get("inputTokens")], [counts.get("outputTokens")]
+            self.usage = prompted_usage(given, written, counts.get("cacheReadTokens"))
         elif kind == "assistant.message":
             self._take_reply(data)
         elif kind == "tool.execution_complete":
@@ -96,8 +98,7 @@ class _Session:
         failed = data.get("success") is False
         output = _ENDED.sub("", string_of(result.get("content")))
         output = output or text_of(mapping_of(data.get("error")).get("message"))
-        exit_code = code if type(code) is int else None
-        self.builder.answer(string_of(data.get("toolCallId")), output, failed=failed, exit_code=exit_code)
+        self.builder.answer(string_of(data.get("toolCallId")), output, failed=failed, exit_code=code)
 
     def _compact(self, data: Event) -> None:
         stayed = tuple(range(self.before + 1, self.builder.turn_count + 1))
@@ -121,8 +122,3 @@ class _Session:
             agent_version=string_of(self.start.get("copilotVersion")),
             window=self.window,
         )
-
-
-def _usage(counts: Event) -> LoggedUsage | None:
-    found = logged_usage([counts.get("inputTokens")], [counts.get("outputTokens")], counts.get("cacheReadTokens"))
-    return found if found is not None and found.input_tokens else None

@@ -30,7 +30,7 @@ Message = Mapping[str, Any]
 _WORKSPACE = re.compile(
     r"(?:working in the directory: |Workspace Directories:\*{0,2}\s{1,4}(?:- )?)((?:/|[A-Za-z]:[\\/])[^\r\n]{1,500})"
 )
-_HEAD_KEYS = (b"sessionId", b"projectHash", b"messages")
+_HEAD_KEYS = frozenset({b"sessionId", b"projectHash", b"messages"})
 _FAILED = frozenset({"error", "cancelled"})
 _WRITTEN = re.compile(
     r"\ASuccessfully [a-z ]{1,40} file: ([^\n]{1,500})"
@@ -46,7 +46,7 @@ class GeminiCli:
         if any(map(_is_head, document.first_records)):
             return MARKED
         is_object = document.head.lstrip().startswith(b"{")
-        return MARKED if is_object and all(key in document.quoted for key in _HEAD_KEYS) else 0
+        return MARKED if is_object and _HEAD_KEYS.issubset(document.quoted) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the session's one run, or those of sessions of JSON lines that were appended to one file."""

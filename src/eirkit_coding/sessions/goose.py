@@ -5,16 +5,16 @@ After a compaction the messages that the model no longer sees are marked (`agent
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.formats.messages import arguments_of, shell_name, text_of
+from eirkit.vestige.formats.messages import arguments_of, said_text, shell_name, text_of
 from eirkit.vestige.formats.run_builder import (
     RunBuilder,
     items_of,
     mapping_of,
+    parsed,
     skipped,
     string_of,
     take_lines,
@@ -71,13 +71,10 @@ def _read_database(document: LogDocument) -> Iterator[Recording | Skipped]:
     with open_database(document) as connection:
         for session in sessions_of(connection, "sessions"):
             query = "SELECT role, content_json, metadata_json FROM messages WHERE session_id = ? ORDER BY id"
+            rows = rows_of(connection, query, session["id"])
             messages = [
-                {
-                    "role": row["role"],
-                    "content": _parsed(row["content_json"]),
-                    "metadata": _parsed(row["metadata_json"]),
-                }
-                for row in rows_of(connection, query, session["id"])
+                {"role": row["role"], "content": parsed(row["content_json"]), "metadata": parsed(row["metadata_json"])}
+                for row in rows
             ]
             yield _recording(document, session, messages, str(session["id"]))
 
@@ -88,13 +85,6 @@ def _read_lines(document: LogDocument) -> Iterator[Recording | Skipped]:
     header = next(filter(_is_header, lines), {})
     messages = [line for line in lines if not _is_header(line)]
     yield _recording(document, {"id": document.name.removesuffix(".jsonl"), **header}, messages, "")
-
-
-def _parsed(text: object) -> Any:
-    try:
-        return json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError):
-        return None
 
 
 def _recording(document: LogDocument, session: Object, messages: Sequence[Object], place: str) -> Recording | Skipped:
@@ -111,7 +101,7 @@ def _recording(document: LogDocument, session: Object, messages: Sequence[Object
             builder.keep(KeptContext("history", tuple(kept), is_complete=True))
         was_visible = is_visible
         _take(builder, message)
-    config = session.get("model_config", _parsed(session.get("model_config_json")))
+    config = session.get("model_config", parsed(session.get("model_config_json")))
     return builder.recording(
         document,
         "goose",
@@ -148,7 +138,7 @@ def _take(builder: RunBuilder, message: Object) -> None:
     blocks = items_of(message.get("content"))
     if _is_reply(message):
         builder.begin()
-        builder.say(text_of([block for block in blocks if block.get("type") == "text"]))
+        builder.say(said_text(blocks))
         for block in blocks:
             if block.get("type") == "toolRequest":
                 call = mapping_of(mapping_of(block.get("toolCall")).get("value"))
@@ -161,7 +151,7 @@ def _take(builder: RunBuilder, message: Object) -> None:
                 _answer(builder, block)
         is_own = mapping_of(message.get("metadata")).get("userVisible") is not False
         if is_own and any(block.get("type") == "text" for block in blocks):
-            builder.request(text_of([block for block in blocks if block.get("type") == "text"]))
+            builder.request(said_text(blocks))
 
 
 def _answer(builder: RunBuilder, block: Object) -> None:
@@ -169,5 +159,4 @@ def _answer(builder: RunBuilder, block: Object) -> None:
     value = mapping_of(result.get("value"))
     code = mapping_of(value.get("structuredContent")).get("exit_code")
     failed = result.get("status") == "error" or value.get("isError") is True
-    exit_code = code if type(code) is int else None
-    builder.answer(string_of(block.get("id")), _result(block), failed=failed, exit_code=exit_code)
+    builder.answer(string_of(block.get("id")), _result(block), failed=failed, exit_code=code)

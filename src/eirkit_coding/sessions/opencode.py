@@ -6,7 +6,6 @@ of that type, followed by the summary; nothing before it is sent again. A sub-ag
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from eirkit.vestige.formats.run_builder import (
     items_of,
     logged_usage,
     mapping_of,
+    parsed,
     seconds_of,
     skipped,
     string_of,
@@ -89,19 +89,11 @@ def _read_database(document: LogDocument) -> Iterator[Recording | Skipped]:
             parts: dict[str, list[Object]] = {}
             query = "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY id"
             for row in rows_of(connection, query, session["id"]):
-                parts.setdefault(row["message_id"], []).append(_parsed(row["data"]))
+                parts.setdefault(row["message_id"], []).append(mapping_of(parsed(row["data"])))
             query = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
-            told = [
-                (_parsed(row["data"]), parts.get(row["id"], [])) for row in rows_of(connection, query, session["id"])
-            ]
+            rows = rows_of(connection, query, session["id"])
+            told = [(mapping_of(parsed(row["data"])), parts.get(row["id"], [])) for row in rows]
             yield _recording(document, {**session, "parentID": session.get("parent_id")}, told, str(session["id"]))
-
-
-def _parsed(text: object) -> Object:
-    try:
-        return mapping_of(json.loads(text)) if isinstance(text, str) else {}
-    except (ValueError, RecursionError):
-        return {}
 
 
 def _storage(document: LogDocument) -> Folder | None:
@@ -203,7 +195,7 @@ def _take_call(builder: RunBuilder, part: Object) -> None:
     failed = state.get("status") == "error"
     output = string_of(state.get("error")) if failed else _VIEW.sub(r"\1", string_of(state.get("output")))
     code = more.get("exit")
-    builder.answer(id, output, failed=failed, exit_code=code if type(code) is int else None)
+    builder.answer(id, output, failed=failed, exit_code=code)
 
 
 def _usage(tokens: Object) -> LoggedUsage | None:

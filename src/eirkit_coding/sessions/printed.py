@@ -153,9 +153,8 @@ def _take_item(builder: RunBuilder, item: Line) -> None:
     elif kind == "command_execution":
         builder.begin()
         call = as_call({"name": "exec_command", "arguments": {"cmd": _words(string_of(item.get("command")))}})
-        code = item.get("exit_code")
         builder.ask(id, call.tool, call.arguments)
-        builder.answer(id, string_of(item.get("aggregated_output")), exit_code=code if type(code) is int else None)
+        builder.answer(id, string_of(item.get("aggregated_output")), exit_code=item.get("exit_code"))
     elif kind == "file_change":
         builder.begin()
         changes = {string_of(one.get("path")): {"type": one.get("kind")} for one in items_of(item.get("changes"))}

@@ -11,24 +11,25 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.formats.messages import arguments_of, shell_name, take_reply, text_of
+from eirkit.vestige.formats.messages import arguments_of, said_text, shell_name, text_of
 from eirkit.vestige.formats.run_builder import (
     RunBuilder,
     is_own_file,
     items_of,
-    logged_usage,
     mapping_of,
+    prompted_usage,
     skipped,
     string_of,
 )
 from eirkit.vestige.sources.documents import LogDocument, Skipped, open_document
 from eirkit.vestige.sources.members import Folder
-from eirkit.vestige.trajectory import MARKED, LoggedUsage, Recording, formats
+from eirkit.vestige.trajectory import MARKED, Recording, formats
 
 Object = Mapping[str, Any]
 
 _FRESH = {"keeps_folder": False}  # every command runs in a new shell
 _MESSAGES, _HISTORY = ".messages.json", "api_conversation_history.json"
+_SESSION_KEYS = frozenset({b"sessionId", b"agent", b"origin", b"messages"})
 _PROMPT = re.compile(r"<(?:user_input|task|user_message|feedback)(?: [^<>\n]{0,80})?>")
 _ENDED = re.compile(r"\A\[Command exited with code (\d{1,3})\]\n*(?:\[stderr\]\n)?")
 _RESULT = re.compile(r"\A\[(\w{1,60})(?: for '[^\n]{0,2000}')?\] Result:\n?")
@@ -52,9 +53,7 @@ class Cline:
         """Return whether an object is a session of an agent with messages, or a list has messages with its tags."""
         start = document.head.lstrip()
         if start.startswith(b"{"):
-            return (
-                MARKED if all(key in document.quoted for key in (b"sessionId", b"agent", b"origin", b"messages")) else 0
-            )
+            return MARKED if _SESSION_KEYS.issubset(document.quoted) else 0
         is_named = document.name.endswith(_HISTORY) or b"<environment_details>" in start
         return MARKED if start.startswith(b"[") and b'"role"' in start and b'"content"' in start and is_named else 0
 
@@ -107,8 +106,10 @@ def _take_cline(builder: RunBuilder, message: Object) -> None:
     blocks = items_of([{"type": "text", "text": content}] if isinstance(content, str) else content)
     if message.get("role") == "assistant":
         builder.begin()
-        builder.use(_usage(mapping_of(message.get("metrics"))))
-        take_reply(builder, [block for block in blocks if block.get("type") == "text"])
+        counts = mapping_of(message.get("metrics"))
+        given = map(counts.get, ("inputTokens", "cacheReadTokens", "cacheWriteTokens"))
+        builder.use(prompted_usage(given, [counts.get("outputTokens")], counts.get("cacheReadTokens")))
+        builder.say(said_text(blocks))
         calls = [block for block in blocks if block.get("type") == "tool_use"]
         for block in calls:
             _ask_each(builder, block)
@@ -195,12 +196,6 @@ def _answer_each(builder: RunBuilder, block: Object) -> None:
     builder.answer(id, string_of(told.get("result")) or string_of(told.get("error")) or text, failed=failed)
 
 
-def _usage(counts: Object) -> LoggedUsage | None:
-    given = map(counts.get, ("inputTokens", "cacheReadTokens", "cacheWriteTokens"))
-    found = logged_usage(given, [counts.get("outputTokens")], counts.get("cacheReadTokens"))
-    return found if found is not None and found.input_tokens else None
-
-
 @formats.add("amp")
 class Amp:
     """Threads of Amp."""
@@ -242,10 +237,9 @@ def _take_amp(builder: RunBuilder, message: Object, usage: Object) -> None:
     blocks = items_of(message.get("content"))
     if message.get("role") == "assistant":
         builder.begin()
-        builder.say(text_of([block for block in blocks if block.get("type") == "text"]))
+        builder.say(said_text(blocks))
         given = map(usage.get, ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"))
-        found = logged_usage(given, [usage.get("outputTokens")], usage.get("cacheReadInputTokens"))
-        builder.use(found if found is not None and found.input_tokens else None)
+        builder.use(prompted_usage(given, [usage.get("outputTokens")], usage.get("cacheReadInputTokens")))
         for block in blocks:
             if block.get("type") == "tool_use":
                 _ask_amp(builder, block)
@@ -256,8 +250,7 @@ def _take_amp(builder: RunBuilder, message: Object, usage: Object) -> None:
         elif block.get("type") == "summary":  # a thread that was compacted begins with what is left of the other
             builder.break_off("compaction")
             builder.carry(text_of(mapping_of(block.get("summary")).get("summary")))
-    said = text_of([block for block in blocks if block.get("type") == "text"])
-    if said:
+    if said := said_text(blocks):
         builder.request(said)
 
 
@@ -277,4 +270,4 @@ def _answer_amp(builder: RunBuilder, id: str, run: Object) -> None:
     shown = text_of(result) or text_of(told.get("content")) or text_of(told.get("output")) or text_of(told.get("diff"))
     failed = run.get("status") in ("error", "cancelled", "rejected-by-user")
     text = shown or text_of(mapping_of(run.get("error")).get("message"))
-    builder.answer(id, text, failed=failed, exit_code=code if type(code) is int else None)
+    builder.answer(id, text, failed=failed, exit_code=code)

@@ -10,7 +10,7 @@ from eirkit.vestige.formats.run_builder import RunBuilder, items_of, mapping_of,
 from eirkit.vestige.sources.documents import LogDocument, Skipped
 from eirkit.vestige.trajectory import MARKED, Recording, formats
 
-_KEYS = (b"max_steps", b"provider", b"llm_interactions")
+_KEYS = frozenset({b"max_steps", b"provider", b"llm_interactions"})
 
 
 @formats.add("trae-agent")
@@ -20,7 +20,7 @@ class TraeAgent:
     def recognizes(self, document: LogDocument) -> int:
         """Return whether an object begins with a task, its provider and the replies of a model."""
         is_object = document.head.lstrip().startswith(b"{")
-        return MARKED if is_object and all(key in document.quoted for key in _KEYS) else 0
+        return MARKED if is_object and _KEYS.issubset(document.quoted) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the task's one run."""

@@ -6,14 +6,21 @@ paid for, too. A meter takes the lines of a log while the log's reader takes the
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct, structs
 
-from eirkit.vestige.formats.run_builder import count_of, items_of, mapping_of, seconds_of, string_of, whole_number
+from eirkit.vestige.formats.run_builder import (
+    count_of,
+    items_of,
+    mapping_of,
+    parsed,
+    seconds_of,
+    string_of,
+    whole_number,
+)
 from eirkit.vestige.sources.databases import MAGIC, has_columns, open_database, rows_of
 from eirkit.vestige.sources.documents import LogDocument
 from eirkit_coding.sessions.opencode import TABLES, stored_messages
@@ -251,17 +258,10 @@ def take_messages(meter: ResponseMeter, document: LogDocument) -> None:
             folders = {row["id"]: row["directory"] for row in rows_of(connection, "SELECT id, directory FROM session")}
             for row in rows_of(connection, "SELECT id, session_id, data FROM message"):
                 folder = folders.get(row["session_id"])
-                meter.take({**_parsed(row["data"]), "id": row["id"], "directory": folder})
+                meter.take({**mapping_of(parsed(row["data"])), "id": row["id"], "directory": folder})
     else:
         for message, folder in stored_messages(document):
             meter.take({**message, "directory": folder})
-
-
-def _parsed(text: object) -> Line:
-    try:
-        return mapping_of(json.loads(text)) if isinstance(text, str) else {}
-    except (ValueError, RecursionError):
-        return {}
 
 
 def unique(several: Iterable[Iterable[Response]]) -> list[Response]:

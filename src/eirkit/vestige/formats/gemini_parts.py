@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eirkit.vestige.formats.messages import arguments_of, shell_name, text_of
-from eirkit.vestige.formats.run_builder import RunBuilder, items_of, logged_usage, mapping_of, string_of
+from eirkit.vestige.formats.run_builder import RunBuilder, items_of, mapping_of, prompted_usage, string_of
 from eirkit.vestige.trajectory import LoggedUsage
 
 _TRAILER = re.compile(
@@ -104,5 +104,4 @@ def call_ids(parts: object) -> Iterable[str]:
 def usage_of_parts(counts: Mapping[str, Any]) -> LoggedUsage | None:
     """Return the usage that a response's metadata states."""
     written = map(counts.get, ("candidatesTokenCount", "thoughtsTokenCount"))
-    found = logged_usage([counts.get("promptTokenCount")], written, counts.get("cachedContentTokenCount"))
-    return found if found is not None and found.input_tokens else None
+    return prompted_usage([counts.get("promptTokenCount")], written, counts.get("cachedContentTokenCount"))

@@ -221,6 +221,11 @@ def text_of(content: object) -> str:
     return ""
 
 
+def said_text(blocks: Iterable[Mapping[str, Any]]) -> str:
+    """Return the text of those blocks of a message that are text."""
+    return text_of([block for block in blocks if block.get("type") == "text"])
+
+
 def _block_text(block: object) -> str:
     text = block.get("text") if isinstance(block, dict) else block
     return text if isinstance(text, str) else ""

@@ -123,11 +123,10 @@ class _Telling:
         text = _texts(seen.get("content")) or _texts(seen.get("output")) or _texts(seen.get("error"))
         code = state.get("exit_code", seen.get("exit_code"))
         # -1 means that the command is still running.
-        exit_code = code if type(code) is int and code != -1 else None
-        self._answer(event, text, failed=seen.get("is_error") is True, exit_code=exit_code)
+        self._answer(event, text, failed=seen.get("is_error") is True, exit_code=None if code == -1 else code)
         self.folder = string_of(state.get("working_dir")) or self.folder
 
-    def _answer(self, event: Event, text: str, *, failed: bool, exit_code: int | None = None) -> None:
+    def _answer(self, event: Event, text: str, *, failed: bool, exit_code: object = None) -> None:
         id = string_of(event.get("action_id")) or self.calls.get(string_of(event.get("tool_call_id")), "")
         if id in self.turns:
             self.turns[string_of(event.get("id"))] = self.turns[id]

@@ -6,6 +6,7 @@ once.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -217,14 +218,19 @@ class RunBuilder:
         output: str,
         *,
         failed: bool = False,
-        exit_code: int | None = None,
+        exit_code: object = None,
         full_output: str | None = None,
     ) -> None:
-        """Set the result of a call, whichever turn it was made in; a second result is a repetition."""
+        """Set the result of a call, whichever turn it was made in; a second result is a repetition.
+
+        Args:
+            exit_code: as the log has it; unknown if it is no whole number.
+        """
         call = self._calls.get(id)
         if call is not None and not call.answered:
             call.answered, call.output, call.failed = True, output, failed
-            call.exit_code, call.full_output = exit_code, full_output
+            call.exit_code = exit_code if type(exit_code) is int else None
+            call.full_output = full_output
 
     def extend(self, id: str, output: str, exit_code: int | None) -> None:
         """Add what a command printed later, while it still ran; its exit code comes with the last part."""
@@ -317,6 +323,12 @@ def logged_usage(given: Iterable[object], written: Iterable[object], cached: obj
     return LoggedUsage(inputs, outputs, min(inputs, read))
 
 
+def prompted_usage(given: Iterable[object], written: Iterable[object], cached: object) -> LoggedUsage | None:
+    """Return what `logged_usage` does; None also where the prompt has no token, so that nothing was counted."""
+    found = logged_usage(given, written, cached)
+    return found if found is not None and found.input_tokens else None
+
+
 def _sum_of(stated: Iterable[object]) -> int | None:
     found = [0 if one is None else whole_number(one) for one in stated]
     known = [one for one in found if one is not None]
@@ -338,6 +350,14 @@ def seconds_of(value: object) -> float | None:
             return None
     milliseconds = None if isinstance(value, bool) else number_of(value)
     return None if milliseconds is None or milliseconds <= 0 else milliseconds / 1000
+
+
+def parsed(text: object) -> Any:
+    """Return the content of a JSON text in a field; None for anything else."""
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def whole_document(document: LogDocument) -> Mapping[str, Any] | Skipped:

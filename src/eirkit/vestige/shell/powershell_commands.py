@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from eirkit.vestige.shell.copy_commands import copy, move
 from eirkit.vestige.shell.state import NOTHING, OTHER, Flow, Numbering, chosen, last_lines, window
-from eirkit.vestige.shell.view_commands import contents
+from eirkit.vestige.shell.view_commands import contents, look
 from eirkit.vestige.shell.walk import Invocation, Walk
 from eirkit.vestige.shell.words import UNKNOWN
 from eirkit.vestige.shell.write_commands import remove
@@ -258,10 +258,6 @@ def join_path(walk: Walk, call: Invocation) -> Flow:
     return Flow("text", text="/".join(words)) if words and UNKNOWN not in "".join(words) else OTHER
 
 
-def _pass_on(walk: Walk, call: Invocation) -> Flow:
-    return chosen(call.stdin)
-
-
 def say(walk: Walk, call: Invocation) -> Flow:
     """`Write-Output` and `Write-Host` print their words, or their input."""
     if not call.arguments:
@@ -288,10 +284,7 @@ POWERSHELL: dict[str, Callable[[Walk, Invocation], Flow]] = {
     **dict.fromkeys(
         ("invoke-webrequest", "iwr", "invoke-restmethod", "irm", "start-bitstransfer", "compress-archive"), download
     ),
-    **dict.fromkeys(
-        _PASSING,
-        _pass_on,
-    ),
+    **dict.fromkeys(_PASSING, look),
     **dict.fromkeys((*_LISTERS, "test-path", "measure-object"), lambda walk, call: OTHER),
     "out-null": lambda walk, call: NOTHING,
 }

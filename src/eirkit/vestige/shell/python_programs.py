@@ -141,7 +141,7 @@ class _Program:
             return isinstance(node.value, ast.Call) and _dotted(node.value.func) in _ENDS
         elif isinstance(node, ast.Return) and node.value is not None:
             value = self.value(node.value)
-            self.bind_name("return", union([self.names.get("return", UNKNOWN_VALUE), value]))
+            self.names["return"] = union([self.names.get("return", UNKNOWN_VALUE), value])
         return isinstance(node, (ast.Return, ast.Raise, ast.Break, ast.Continue))
 
     def _branch(self, node: ast.If | ast.While | ast.Match) -> None:
@@ -188,9 +188,6 @@ class _Program:
             self.names[name] = union([self.names.get(name, UNKNOWN_VALUE), carried([value])])
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             self.names[f"{target.value.id}.{target.attr}"] = value
-
-    def bind_name(self, name: str, value: ProgramValue) -> None:
-        self.names[name] = value
 
     def value(self, node: ast.expr, left: int = _DEEPEST_EXPRESSION) -> ProgramValue:
         """Return what is known of an expression, and record the effects of the calls in it."""

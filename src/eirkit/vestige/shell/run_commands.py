@@ -43,11 +43,6 @@ def change_folder(walk: Walk, call: Invocation) -> Flow:
     return NOTHING
 
 
-def make_temporary(walk: Walk, call: Invocation) -> Flow:
-    """`mktemp` prints a path that the log does not hold."""
-    return Flow("text", text=f"/tmp/{UNKNOWN}\n")
-
-
 def _go(walk: Walk, folder: str) -> None:
     walk.variables["OLDPWD"] = walk.folder
     walk.variables["PWD"] = folder if folder[:1] in ("/", "~") else UNKNOWN
@@ -280,7 +275,7 @@ RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     **dict.fromkeys(("set-location", "sl", "chdir"), change_folder),
     "push-location": push_folder,
     "pop-location": pop_folder,
-    "mktemp": make_temporary,
+    "mktemp": lambda walk, call: Flow("text", text=f"/tmp/{UNKNOWN}\n"),  # a path that the log does not hold
     "./": script,
     "source": source,
     ".": source,
@@ -299,22 +294,6 @@ RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "command": prefix(),
     "exec": prefix(),
     "eval": lambda walk, call: walk.capture(_parsed(walk, " ".join(call.arguments))),
-    **dict.fromkeys(
-        (
-            "true",
-            "false",
-            "test",
-            "[",
-            ":",
-            "export",
-            "set",
-            "unset",
-            "sleep",
-            "exit",
-            "return",
-            "read",
-            "shift",
-        ),
-        lambda walk, call: NOTHING,
-    ),
+    **dict.fromkeys(("true", "false", "test", "[", ":", "export", "set", "unset"), lambda walk, call: NOTHING),
+    **dict.fromkeys(("sleep", "exit", "return", "read", "shift"), lambda walk, call: NOTHING),
 }

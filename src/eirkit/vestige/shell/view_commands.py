@@ -45,12 +45,6 @@ def sed_files(walk: Walk, call: Invocation, script: str) -> None:
         walk.write(call, [name.strip() for name in named], "whole")
 
 
-def awk_files(walk: Walk, call: Invocation, program: str) -> None:
-    """Record the files to which an awk program prints."""
-    if ">" in program and len(program) <= _LONGEST_SCRIPT:
-        walk.write(call, _AWK_WRITES.findall(program), "whole")
-
-
 _SED_LINES = re.compile(r"\s*+(\d{1,9})(?:\s*+,\s*+(\+?\d{1,9}|\$))?\s*+p\s*+")
 _SED_QUIT = re.compile(r"\s*+(\d{1,9})\s*+q\s*+")
 _AWK_PRINT = r"\s*+(?:\{\s*+print(?:\s++\$0)?;?\s*+\})?\s*+"
@@ -209,7 +203,9 @@ def awk(walk: Walk, call: Invocation) -> Flow:
     if options.has("-i") and "inplace" in options.operands:
         walk.write(call, operands[1:])
         return NOTHING
-    awk_files(walk, call, program)
+    # Record the files to which an awk program prints.
+    if ">" in program and len(program) <= _LONGEST_SCRIPT:
+        walk.write(call, _AWK_WRITES.findall(program), "whole")
     flow = contents(walk, operands, call.stdin)
     if found := _AWK_SPAN.fullmatch(program):
         return window(flow, int(found[1]), int(found[2]))
@@ -276,11 +272,6 @@ def diff(walk: Walk, call: Invocation) -> Flow:
     return flow if call.stdin.kind != "files" else replace(flow, files=(*flow.files, *call.stdin.files))
 
 
-def silent_reader(walk: Walk, call: Invocation) -> Flow:
-    """A command that reports on files without showing their content."""
-    return OTHER
-
-
 def look(walk: Walk, call: Invocation) -> Flow:
     """`tr`, `rev` and similar commands, which only pass their input on."""
     return chosen(call.stdin)
@@ -317,8 +308,8 @@ VIEWERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "diff": diff,
     "colordiff": diff,
     "vimdiff": diff,
-    **dict.fromkeys(
+    **dict.fromkeys(  # they report on files without showing their content
         ("wc", "file", "stat", "ls", "tree", "du", "md5sum", "sha1sum", "sha256sum", "cksum", "cmp", "basename"),
-        silent_reader,
+        lambda walk, call: OTHER,
     ),
 }
