@@ -92,17 +92,13 @@ def export_harbor(suite: Suite, out: Path, draw: Draw, install: str = REQUIREMEN
     )
     exported = []
     close_to_others(out)  # not the files in it: other users inside the containers must be able to read some
-    for number, (cell, seed) in enumerate(_runs(suite), 1):
+    for number, (cell, seed) in enumerate(((cell, seed) for cell, seeds in suite.plan() for seed in seeds), 1):
         task = _prepare(cell, seed, number, suite, draw)
         folder = out / task.name
         _write(folder, task, install)
         mode = "controlled" if task.plan.keys else "managed"
         exported.append(ExportedTask(folder, f"eirkit/{task.name}", mode, seed, cell.run_id(seed)))
     return exported
-
-
-def _runs(suite: Suite) -> Iterator[tuple[Cell, int]]:
-    return ((cell, seed) for cell, seeds in suite.plan() for seed in seeds)
 
 
 def _check(suite: Suite, out: Path, install: str) -> None:

@@ -291,7 +291,11 @@ def causes() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         scored = _stored(state).score
-        return Score(value=counts_of(scored), explanation=_explained(scored))
+        kinds = ", ".join(f"{count} {kind}" for kind, count in scored.kinds.items()) or "none"
+        return Score(
+            value=counts_of(scored),
+            explanation=f"first miss: {scored.first_miss}; first error: {scored.first_error}; wrong steps: {kinds}",
+        )
 
     return score
 
@@ -306,11 +310,6 @@ def _stored(state: TaskState) -> _StoredRun:
     if run is None:
         raise UsageError("the sample holds no eirkit run; use the solver eirkit/controlled or eirkit/managed")
     return msgspec.convert(run, _StoredRun)
-
-
-def _explained(scored: RunScore) -> str:
-    kinds = ", ".join(f"{count} {kind}" for kind, count in scored.kinds.items()) or "none"
-    return f"first miss: {scored.first_miss}; first error: {scored.first_error}; wrong steps: {kinds}"
 
 
 class EirkitModel(ModelAPI):

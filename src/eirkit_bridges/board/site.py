@@ -17,7 +17,7 @@ from eirkit.lacuna.findings.measures import MEMORY_MEASURES, OUTCOME_MEASURES
 from eirkit.lacuna.memories.memory import SEARCH_LIMIT
 from eirkit.lacuna.memories.plan import RUN_MODEL
 from eirkit.lacuna.tasks.workload import Units
-from eirkit.measures import Measure, MeasureGroup
+from eirkit.measures import MeasureGroup
 from eirkit.records.evidence import Interval
 from eirkit.records.sweeps import CellRow
 from eirkit.report.comparison import measure_of
@@ -193,13 +193,9 @@ def track_table(track: Track) -> Table:
             "why", "main failure", meaning="the most frequent outcome of a needed record, or of a question", priority=2
         ),
         Column("bits", "bits held, needed", figures=True, priority=3),
-        *(_column(measure_of(name)) for name in _SHOWN),
+        *(Column.of(measure_of(name), priority=4) for name in _SHOWN),
     )
     return Table(f"ranking-{track.id}", f"Ranking on {track.title}", columns, rows).reworded(track.units.tell)
-
-
-def _column(measure: Measure) -> Column:
-    return Column.of(measure, priority=4)
 
 
 def _line(entry: Entry) -> dict[str, Cell]:

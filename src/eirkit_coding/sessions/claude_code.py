@@ -303,7 +303,11 @@ def _take_all(builder: RunBuilder, entries: Sequence[Entry], models: list[str], 
                 builder.begin(seconds_of(entry.get("timestamp")))
                 current = reply
                 _take_shown(builder, shown)
-            _take_reply(builder, entry, models)
+            message = mapping_of(entry.get("message"))
+            take_reply(builder, message.get("content"), string_of(entry.get("cwd")) or None)
+            builder.use(usage_of(message.get("usage")))
+            if message.get("model"):
+                models.append(string_of(message.get("model")))
         elif entry.get("type") == "user":
             _take_user(builder, entry)
         elif _is_boundary(entry):
@@ -324,14 +328,6 @@ def _take_shown(builder: RunBuilder, shown: list[Entry]) -> None:
             builder.ask(string_of(entry.get("uuid")), "Read", {"file_path": file.path})
             builder.answer(string_of(entry.get("uuid")), file.content or "")
     shown.clear()
-
-
-def _take_reply(builder: RunBuilder, entry: Entry, models: list[str]) -> None:
-    message = mapping_of(entry.get("message"))
-    take_reply(builder, message.get("content"), string_of(entry.get("cwd")) or None)
-    builder.use(usage_of(message.get("usage")))
-    if message.get("model"):
-        models.append(string_of(message.get("model")))
 
 
 def _take_user(builder: RunBuilder, entry: Entry) -> None:

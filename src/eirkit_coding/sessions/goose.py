@@ -148,15 +148,11 @@ def _take(builder: RunBuilder, message: Object) -> None:
     elif message.get("role") == "user":
         for block in blocks:
             if block.get("type") == "toolResponse":
-                _answer(builder, block)
+                result = mapping_of(block.get("toolResult"))
+                value = mapping_of(result.get("value"))
+                code = mapping_of(value.get("structuredContent")).get("exit_code")
+                failed = result.get("status") == "error" or value.get("isError") is True
+                builder.answer(string_of(block.get("id")), _result(block), failed=failed, exit_code=code)
         is_own = mapping_of(message.get("metadata")).get("userVisible") is not False
         if is_own and any(block.get("type") == "text" for block in blocks):
             builder.request(said_text(blocks))
-
-
-def _answer(builder: RunBuilder, block: Object) -> None:
-    result = mapping_of(block.get("toolResult"))
-    value = mapping_of(result.get("value"))
-    code = mapping_of(value.get("structuredContent")).get("exit_code")
-    failed = result.get("status") == "error" or value.get("isError") is True
-    builder.answer(string_of(block.get("id")), _result(block), failed=failed, exit_code=code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eirkit.lacuna.runs.audit import CHANNELS, Audit
+from eirkit.lacuna.runs.audit import CHANNELS
 from eirkit.lacuna.runs.capability import Control, measure_capability
 from eirkit.lacuna.runs.leaks import audit
 from eirkit.lacuna.runs.runner import runner_or_temporary
@@ -56,7 +56,10 @@ SLOPPY = "The rows with a calculator are of an agent that makes mistakes (`refer
 def channel_audit(setting: Setting) -> Findings:
     """Compare the findings of the audit; the sizes of instances are our own."""
     found = audit(INSTANCES)
-    planted = {channel: _findings(audit(PLANTED_INSTANCES, channel), channel) for channel in CHANNELS}
+    planted = {
+        channel: next(row.findings for row in audit(PLANTED_INSTANCES, channel).rows if row.channel == channel)
+        for channel in CHANNELS
+    }
     rows = [
         exact(f"{name}: findings", value_of(PLACE, CHANNEL_ROWS[name], "Findings"), findings, digits=0)
         for name, findings in ((row.channel, row.findings) for row in found.rows)
@@ -81,10 +84,6 @@ def channel_audit(setting: Setting) -> Findings:
     rows.append(exact("channels in which a planted leak is found", len(CHANNELS), caught, digits=0))
     sections = {f"Findings, {INSTANCES} instances": rows}
     return Findings(sectioned(sections), (checks,), words=(CHECKS, relations))
-
-
-def _findings(found: Audit, channel: str) -> int:
-    return next(row.findings for row in found.rows if row.channel == channel)
 
 
 def capability(setting: Setting) -> Findings:

@@ -101,7 +101,10 @@ PAPER: tuple[PlantedCorpus, ...] = (
 
 def draw_blocks(corpus: PlantedCorpus, seed: int) -> Iterator[PlantedRuns]:
     """Yield the truth about all runs."""
-    tasks = _tasks(corpus, _rng(corpus, seed, "tasks"))
+    rng = _rng(corpus, seed, "tasks")
+    log_odds, rates = rng.normal(0, 1, corpus.tasks) * corpus.task_sd, np.exp(rng.normal(0, 0.3, corpus.tasks))
+    lines = np.exp2(rng.uniform(*_LINES, corpus.tasks)).astype(np.int64)
+    tasks = _Tasks(log_odds, rates, lines, np.append(0.0, rng.normal(0, 0.3, corpus.models - 1)))
     for start in range(0, corpus.runs, BLOCK):
         number = np.arange(start, min(start + BLOCK, corpus.runs))
         yield _block(corpus, tasks, number, _rng(corpus, seed, start))
@@ -133,12 +136,6 @@ class _Tasks:
     rates: Floats  # of rereads, over the common one
     lines: Codes
     models: Floats  # log odds of failure; the first model's are 0
-
-
-def _tasks(corpus: PlantedCorpus, rng: np.random.Generator) -> _Tasks:
-    log_odds, rates = rng.normal(0, 1, corpus.tasks) * corpus.task_sd, np.exp(rng.normal(0, 0.3, corpus.tasks))
-    lines = np.exp2(rng.uniform(*_LINES, corpus.tasks)).astype(np.int64)
-    return _Tasks(log_odds, rates, lines, np.append(0.0, rng.normal(0, 0.3, corpus.models - 1)))
 
 
 def _block(corpus: PlantedCorpus, tasks: _Tasks, number: Codes, rng: np.random.Generator) -> PlantedRuns:
