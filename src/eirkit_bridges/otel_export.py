@@ -31,7 +31,6 @@ from eirkit.vestige.trajectory import (
     FileRead,
     FileWrite,
     KeptContext,
-    LoggedUsage,
     RecordedTurn,
     Recording,
     Touches,
@@ -49,7 +48,7 @@ from eirkit_bridges.otel import (
     otlp_line,
     text_part,
 )
-from eirkit_bridges.otel_runs import sweep_traces
+from eirkit_bridges.otel_runs import sweep_traces, token_attributes
 from eirkit_bridges.otlp_spans import CALL_FACTS, RUN_FACTS, TURN_FACTS
 
 _RUN = (
@@ -165,7 +164,8 @@ class _SpanWriter:
 
     def _chat(self, turn: RecordedTurn, number: int) -> None:
         attributes: dict[str, Value] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": self.recording.model}
-        attributes |= _tokens(turn.usage)
+        if turn.usage is not None:
+            attributes |= token_attributes(turn.usage)
         if self.texts:
             calls = [
                 call_part(f"call_{number}_{place}", call.tool, dict(call.arguments))
@@ -196,17 +196,6 @@ class _SpanWriter:
         with self.trace.span(f"execute_tool {call.tool}", "internal", attributes) as tool:
             if call.failed:
                 tool.fail("tool_error", "the tool reported an error")
-
-
-def _tokens(usage: LoggedUsage | None) -> dict[str, Value]:
-    if usage is None:
-        return {}
-    given = msgspec.structs.asdict(usage)
-    return {
-        "gen_ai.usage.input_tokens": given["input_tokens"],
-        "gen_ai.usage.output_tokens": given["output_tokens"],
-        "gen_ai.usage.cache_read.input_tokens": given["cached_tokens"],
-    }
 
 
 FEATURE, EXTRA = "sending traces to a collector", "otel"

@@ -31,6 +31,7 @@ from eirkit.records.events import (
 )
 from eirkit.records.runs import RunRecord, RunUsage
 from eirkit.records.settings import Task
+from eirkit.vestige.trajectory import LoggedUsage
 from eirkit_bridges.otel import TraceBuilder, TraceSpan, Value, call_part, compact_json, message, text_part
 from eirkit_bridges.otlp_spans import RUN_FACTS, TURN_FACTS
 
@@ -114,7 +115,7 @@ class _SpanWriter:
             **self.common,
             "gen_ai.agent.name": setting.model,
             "gen_ai.request.model": self.model,
-            **_tokens(record.usage),
+            **token_attributes(record.usage),
             RUN_FACTS: compact_json({**self._facts(), "goal_files": goals}),
             "eirkit.task": compact_json(msgspec.to_builtins(setting.task)),
             "eirkit.access": compact_json(msgspec.to_builtins(setting.access)),
@@ -186,7 +187,7 @@ class _SpanWriter:
             **self.common,
             "gen_ai.request.model": self.model,
             "gen_ai.request.max_tokens": asked.max_tokens,
-            **_tokens(event),
+            **token_attributes(event),
             "eirkit.prompt_sha256": event.prompt_sha256,
         }
         if asked.temperature is not None:
@@ -263,7 +264,8 @@ class _SpanWriter:
         )
 
 
-def _tokens(usage: RunUsage | ModelExchange) -> dict[str, Value]:
+def token_attributes(usage: RunUsage | ModelExchange | LoggedUsage) -> dict[str, Value]:
+    """Return the tokens of a request, or of a whole run, as the conventions name them."""
     return {
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,

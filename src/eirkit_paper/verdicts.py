@@ -74,7 +74,6 @@ class SeedMeans:
     trials: int  # steps, runs or probes in all
     runs: int
     carries: bool  # a wrong answer is used again, so that one slip may spoil a run
-    run_sd: float | None = None  # over all runs, as the paper's ± is taken
 
     @property
     def mean(self) -> float:

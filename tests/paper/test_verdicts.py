@@ -33,7 +33,7 @@ DRAWS, STEPS = 500, 64
 def means_of(right: np.ndarray, *, carries: bool = False) -> SeedMeans:
     """Return seed means of counts of right steps, seeds by models."""
     values = tuple((right.mean(axis=1) / STEPS).tolist())
-    return SeedMeans(values, right.size * STEPS, right.size, carries, float((right / STEPS).std()))
+    return SeedMeans(values, right.size * STEPS, right.size, carries)
 
 
 def drawn(seed: int, share: float, seeds: int, models: int, spread: float = 0.05, shift: float = 0.0):
@@ -192,11 +192,11 @@ def test_students_p_by_the_tables():
 
 def test_the_cases_that_used_to_be_judged_wrongly():
     """144 of 144 against 0.997 of 576 agrees; a range from 0.34 to 1.23 is too wide to tell, and bounded."""
-    full = SeedMeans((1.0, 1.0, 1.0), 144, 3, False, 0.0)
+    full = SeedMeans((1.0, 1.0, 1.0), 144, 3, False)
     found = judge_means(0.997, 0.0005, full, sd=None, runs=12, unit="share")
     assert found.verdict == AGREES
     assert found.p > 0.05
-    wide = SeedMeans((0.6, 0.8, 0.95), 192, 3, True, 0.2)
+    wide = SeedMeans((0.6, 0.8, 0.95), 192, 3, True)
     found = judge_means(0.7, 0.0005, wide, sd=None, runs=9, unit="share")
     assert found.verdict == TOO_WIDE
     assert 0 <= found.low < found.high <= 1
@@ -206,9 +206,9 @@ def test_the_cases_that_used_to_be_judged_wrongly():
 
 def test_a_plus_minus_is_used_where_ours_shows_no_spread():
     """0.934 ± 0.187 over nine runs may come from where ours, never slipping, is 1.000; 0.934 ± 0.010 may not."""
-    ours = SeedMeans((1.0, 1.0, 1.0), 576, 9, True, 0.0)
+    ours = SeedMeans((1.0, 1.0, 1.0), 576, 9, True)
     assert judge_means(0.934, 0.0005, ours, sd=0.187, runs=9, unit="share").verdict != DIFFERS
-    steady = SeedMeans((1.0, 1.0, 1.0), 576, 9, False, 0.0)
+    steady = SeedMeans((1.0, 1.0, 1.0), 576, 9, False)
     assert judge_means(0.934, 0.0005, steady, sd=0.010, runs=9, unit="share").verdict == DIFFERS
 
 

@@ -9,7 +9,7 @@ from tests.vestige.runs import of_turns, turn
 
 
 def patch(*paths: str) -> Patch:
-    return Patch(tuple(FileChange(path, path, False, {1: "x"}, 2, 1) for path in paths))
+    return Patch(tuple(FileChange(path, path, {1: "x"}, 2, 1) for path in paths))
 
 
 def test_a_patch_goes_before_what_the_log_says():

@@ -74,13 +74,13 @@ Binary files a/logo.png and b/logo.png differ
 
 def test_a_patch_is_taken_apart_as_written() -> None:
     assert read_patch(PATCH).changes == (
-        FileChange("src/a.py", "src/a.py", False, {2: "two", 10: "ten"}, 2, 2),
-        FileChange("new name.py", "old name.py", False, {3: "-- not a header"}, 1, 1),
-        FileChange("empty.py", None, False, {}, 0, 0),
-        FileChange("made.py", None, False, {}, 1, 0),
-        FileChange("gone.py", "gone.py", True, {1: "y"}, 0, 1),
-        FileChange("tests/café.py", "tests/café.py", False, {7: "z\x0cz"}, 1, 1),
-        FileChange("logo.png", "logo.png", False, {}, 0, 0),
+        FileChange("src/a.py", "src/a.py", {2: "two", 10: "ten"}, 2, 2),
+        FileChange("new name.py", "old name.py", {3: "-- not a header"}, 1, 1),
+        FileChange("empty.py", None, {}, 0, 0),
+        FileChange("made.py", None, {}, 1, 0),
+        FileChange("gone.py", "gone.py", {1: "y"}, 0, 1),
+        FileChange("tests/café.py", "tests/café.py", {7: "z\x0cz"}, 1, 1),
+        FileChange("logo.png", "logo.png", {}, 0, 0),
     )
 
 
@@ -96,7 +96,7 @@ def test_what_a_patch_says_of_all_its_files() -> None:
 
 def test_carriage_returns_are_no_part_of_lines_or_names() -> None:
     patch = read_patch("--- a/x.py\r\n+++ b/x.py\r\n@@ -1,2 +1 @@\r\n-a\r\n b\r\n")
-    assert patch.changes == (FileChange("x.py", "x.py", False, {1: "a"}, 0, 1),)
+    assert patch.changes == (FileChange("x.py", "x.py", {1: "a"}, 0, 1),)
 
 
 @pytest.mark.parametrize(

@@ -255,7 +255,7 @@ def table_of(row: type[Struct]) -> str:
 def read_rows(folder: Path, row: type[T], run_id: str | None = None) -> list[T]:
     """Return the rows of the table of such rows, all or those of one run, in the order written."""
     chosen = None if run_id is None else [(RUN, "=", run_id)]
-    return rows_of(_read(folder, table_of(row), filters=chosen), row, folder)
+    return rows_of(read_table(folder, table_of(row), filters=chosen), row, folder)
 
 
 def rows_of(table: Any, row: type[T], folder: Path) -> list[T]:
@@ -270,19 +270,19 @@ def rows_of(table: Any, row: type[T], folder: Path) -> list[T]:
 
 def run_ids(folder: Path) -> list[str]:
     """Return the names of all analyzed runs."""
-    names: list[str] = _read(folder, "runs", columns=[RUN])[RUN].to_pylist()
+    names: list[str] = read_table(folder, "runs", [RUN])[RUN].to_pylist()
     return names
 
 
-def read_table(folder: Path, name: str) -> Any:
-    """Return a whole table as a pyarrow table."""
-    return _read(folder, name)
+def read_table(folder: Path, name: str, columns: list[str] | None = None, filters: Any = None) -> Any:
+    """Return a table as a pyarrow table: all of it, or some columns or rows.
 
-
-def _read(folder: Path, name: str, **how: Any) -> Any:
+    Raises:
+        InputFileError: it is missing or damaged.
+    """
     path, pyarrow = folder / f"{name}.parquet", arrow()
     try:
-        return pyarrow.parquet.read_table(path, **how)
+        return pyarrow.parquet.read_table(path, columns=columns, filters=filters)
     except (OSError, pyarrow.ArrowException) as error:
         cause = " ".join(str(error).split())
         raise InputFileError(f"cannot read {path}: {cause}; run `eirkit vestige analyze` again") from error

@@ -170,20 +170,13 @@ class _Kind:
 
 
 KINDS = (
-    _Kind(
-        WEEK_MEASURES["fresh_tokens"].label, "input, not cached", attrgetter("fresh_tokens"), attrgetter("fresh_usd")
-    ),
-    _Kind(
-        WEEK_MEASURES["cache_read_tokens"].label,
-        "cache reads",
-        attrgetter("cache_read_tokens"),
-        attrgetter("cache_read_usd"),
-    ),
-    _Kind(
-        WEEK_MEASURES["cache_write_tokens"].label,
-        "cache writes",
-        attrgetter("cache_write_tokens"),
-        attrgetter("cache_write_usd"),
+    *(
+        _Kind(WEEK_MEASURES[f"{name}_tokens"].label, bars, attrgetter(f"{name}_tokens"), attrgetter(f"{name}_usd"))
+        for name, bars in (
+            ("fresh", "input, not cached"),
+            ("cache_read", "cache reads"),
+            ("cache_write", "cache writes"),
+        )
     ),
     _Kind("output", "output", attrgetter("output_tokens"), attrgetter("output_usd")),
 )

@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.errors import InputFileError
-from eirkit.vestige.tables import RUN, arrow, read_analysis
+from eirkit.vestige.tables import RUN, arrow, read_analysis, read_table
 
 Floats: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.int64]
@@ -127,7 +126,7 @@ def read_runs(folders: Sequence[Path]) -> tuple[RunColumns, RereadCells]:
     for number, folder in enumerate(folders):
         read_analysis(folder)
         columns = dict.fromkeys([RUN, *_TEXTS, *_NUMBERS, *_IDENTITY, "goal_accessed"])
-        table = _read(folder, "runs", list(columns))
+        table = read_table(folder, "runs", list(columns))
         names = table[RUN].combine_chunks()
         same = codes(zip(*(table[name].to_pylist() for name in (RUN, *_IDENTITY)), strict=True), known)
         runs.append(replace(_columns(folder, table, names, number, before), identity=same))
@@ -135,15 +134,6 @@ def read_runs(folders: Sequence[Path]) -> tuple[RunColumns, RereadCells]:
         before += len(names)
     joined = _joined(RunColumns, runs)
     return replace(joined, task=codes(joined.task_id)), _joined(RereadCells, cells)
-
-
-def _read(folder: Path, name: str, columns: list[str]) -> Any:
-    path, pyarrow = folder / f"{name}.parquet", arrow()
-    try:
-        return pyarrow.parquet.read_table(path, columns=columns)
-    except (OSError, pyarrow.ArrowException) as error:
-        cause = " ".join(str(error).split())
-        raise InputFileError(f"cannot read {path}: {cause}; run `eirkit vestige analyze` again") from error
 
 
 def _columns(folder: Path, table: Any, names: Any, number: int, before: int) -> RunColumns:
@@ -180,7 +170,7 @@ def _columns(folder: Path, table: Any, names: Any, number: int, before: int) -> 
 
 
 def _gaps(folder: Path, names: Any, runs: int) -> dict[str, Floats]:
-    table = _read(folder, "gaps", [RUN, "needed", "end_censored_tokens", "closed_tokens", "fair_clock_tokens"])
+    table = read_table(folder, "gaps", [RUN, "needed", "end_censored_tokens", "closed_tokens", "fair_clock_tokens"])
     place, needed = _places(table[RUN], names), _floats(table["needed"]) == 1
     chosen = {
         "gap_fair": ("fair_clock_tokens", needed),
@@ -197,7 +187,7 @@ def _gaps(folder: Path, names: Any, runs: int) -> dict[str, Floats]:
 
 def _cells(folder: Path, names: Any, before: int) -> RereadCells:
     columns = ["needed", "bin", "midpoint_tokens", "exposure_tokens", "rereads"]
-    table = _read(folder, "exposures", [RUN, *columns])
+    table = read_table(folder, "exposures", [RUN, *columns])
     needed, place, *rest = (_floats(table[name]) for name in columns)
     return RereadCells(_places(table[RUN], names) + before, needed == 1, place.astype(np.int64), *rest)
 

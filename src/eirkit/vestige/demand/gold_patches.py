@@ -42,7 +42,6 @@ class FileChange:
 
     path: str  # its new name; the old one if the patch removes it
     old_path: str | None  # its old name; None if the patch creates it
-    is_removed: bool
     removed: Mapping[int, str]  # old lines that are deleted or replaced, by number from 1
     additions: int  # lines
     deletions: int
@@ -120,7 +119,7 @@ class _OpenChange:
 
     def close(self) -> FileChange:
         path = self.new or self.old or ""
-        return FileChange(path, self.old, self.new is None, self.removed, self.additions, self.deletions)
+        return FileChange(path, self.old, self.removed, self.additions, self.deletions)
 
 
 def _take_line(change: _OpenChange, line: str, lines: Iterator[str]) -> None:

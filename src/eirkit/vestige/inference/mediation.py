@@ -37,8 +37,6 @@ class Mediation:
     indirect: Term  # outcome's exposure at the upper value, mediator as under the upper minus as under the lower
     direct: Term  # outcome's exposure from lower to upper, mediator as under the lower
     total: Term
-    low_exposure: float | None
-    high_exposure: float | None
     n: int
     clusters: int
     resamples: int  # resamples that could be fitted
@@ -98,7 +96,7 @@ def mediate(
     indirect, direct, total = (percentile_term(name, float(whole[i]), draws[:, i]) for i, name in enumerate(NAMES))
     lost = f"{resamples - len(draws)} of {resamples} resamples could not be fitted" if len(draws) < resamples else ""
     notes = [lost, *(f"{name} {why}" for name, why in design.dropped.items()), indirect.note]
-    return Mediation(indirect, direct, total, low, high, len(y), int(codes.max()) + 1, len(draws), join_notes(notes))
+    return Mediation(indirect, direct, total, len(y), int(codes.max()) + 1, len(draws), join_notes(notes))
 
 
 def _hopeless(y: Floats, m: Floats, x: Floats, codes: Codes) -> str:
@@ -112,7 +110,7 @@ def _hopeless(y: Floats, m: Floats, x: Floats, codes: Codes) -> str:
 
 def _nothing(note: str, n: int, codes: Codes) -> Mediation:
     indirect, direct, total = (Term(name, None, note=note) for name in NAMES)
-    return Mediation(indirect, direct, total, None, None, n, len(np.unique(codes)), 0, note)
+    return Mediation(indirect, direct, total, n, len(np.unique(codes)), 0, note)
 
 
 def _effects(data: _Data, weights: Floats) -> Floats | str:
