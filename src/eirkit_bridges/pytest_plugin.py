@@ -276,7 +276,9 @@ def _changed(change: CaseChange) -> str:
 
 
 def _causes(case: RegressionCase) -> str:
-    return "wrong steps: " + ", ".join(f"{case.errors.get(one.id, 0)} {one.label}" for one in CAUSE_MEASURES)
+    return "wrong steps: " + ", ".join(
+        f"{case.errors.get(measure.id, 0)} {measure.label}" for measure in CAUSE_MEASURES
+    )
 
 
 def task_of(marker: pytest.Mark | None) -> TaskInstance:

@@ -89,11 +89,11 @@ class AdkMemory(MemorySystem):
         time = at.timestamp()
         events = [
             Event(
-                author=one.role,
+                author=message.role,
                 timestamp=time,
-                content=types.Content(role=one.role, parts=[types.Part(text=one.content)]),
+                content=types.Content(role=message.role, parts=[types.Part(text=message.content)]),
             )
-            for one in messages
+            for message in messages
         ]
         added = Session(id=session, app_name=APP, user_id=self._user, events=events, last_update_time=time)
         await self._service.add_session_to_memory(added)

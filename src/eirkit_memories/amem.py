@@ -133,8 +133,8 @@ class AMem(MemorySystem):
             await super().observe(messages, session, at)
             return
         time = f"{at.replace('-', '')}0000"
-        for one in messages:
-            await self._thread.run(self._system.add_note, f"{one.role}: {one.content}", time=time)
+        for message in messages:
+            await self._thread.run(self._system.add_note, f"{message.role}: {message.content}", time=time)
 
     async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
         if self.profile == STORE_ONLY:

@@ -117,7 +117,7 @@ class AutoGen(MemorySystem):
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         found = await self._thread.run(self._memory.query, query)
-        return [str(one.content) for one in found.results][:limit]
+        return [str(result.content) for result in found.results][:limit]
 
     async def read(self, label: str) -> str | None:
         return mentions(await self.contents() or (), label)

@@ -202,7 +202,7 @@ class Graphiti(MemorySystem):
 
         await self._graph.add_episode(
             name=session,
-            episode_body="\n".join(f"{one.role}: {one.content}" for one in messages),
+            episode_body="\n".join(f"{message.role}: {message.content}" for message in messages),
             source_description="a conversation",
             reference_time=datetime.fromisoformat(at).replace(tzinfo=UTC),
             source=EpisodeType.message,
@@ -224,7 +224,7 @@ class Graphiti(MemorySystem):
         query = "MATCH (e:Episodic {group_id: $group_id}) RETURN e.uuid AS uuid"
         rows, _, _ = await self._graph.driver.execute_query(query, group_id=self._group)
         episodes = await EpisodicNode.get_by_uuids(self._graph.driver, [row["uuid"] for row in rows])
-        said = [_SPEAKER.sub(f"[{one.valid_at:%Y-%m-%d}] ", one.content) for one in episodes]
+        said = [_SPEAKER.sub(f"[{episode.valid_at:%Y-%m-%d}] ", episode.content) for episode in episodes]
         return [*map(_dated, await self._facts()), *said]
 
     async def search(self, query: str, limit: int) -> Sequence[str]:

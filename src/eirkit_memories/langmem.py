@@ -123,7 +123,7 @@ class LangMem(MemorySystem):
             return
         self._clock.begin(at)
         said = [{"role": "system", "content": f"Today is {at}."}] if at else []
-        said += [{"role": one.role, "content": one.content} for one in messages]
+        said += [{"role": message.role, "content": message.content} for message in messages]
         await self._thread.run(self._manager.invoke, {"messages": said})
 
     async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
@@ -137,7 +137,7 @@ class LangMem(MemorySystem):
 
     def _shown(self, items: Sequence[Any]) -> list[str]:
         """Return memories with the day on which they were last written, where it is known."""
-        days = [self._clock.day_of(one.updated_at) for one in items]
+        days = [self._clock.day_of(item.updated_at) for item in items]
         return [
             f"[{day}] {one.value.content}" if day else str(one.value.content)
             for day, one in zip(days, items, strict=True)

@@ -175,7 +175,7 @@ class Letta(MemorySystem):
             await super().observe(messages, session, at)
             return
         self._agent = self._agent or await self._make_agent()
-        await self._tell([{"role": one.role, "content": one.content} for one in messages], at)
+        await self._tell([{"role": message.role, "content": message.content} for message in messages], at)
 
     async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
         """Return what the agent reads when it is asked: its block about the user, and what its searches return."""

@@ -107,12 +107,12 @@ class LlamaIndex(MemorySystem):
         await self._put([Message("user", item.text)])
 
     async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
-        await self._put([Message(one.role, f"[{at}] {one.content}") for one in messages])
+        await self._put([Message(message.role, f"[{at}] {message.content}") for message in messages])
 
     async def _put(self, messages: Sequence[Message]) -> None:
         from llama_index.core.base.llms.types import ChatMessage
 
-        said = [ChatMessage(role=one.role, content=one.content) for one in messages]
+        said = [ChatMessage(role=message.role, content=message.content) for message in messages]
         await self._thread.run(self._block.aput, said, from_short_term_memory=True)
 
     async def search(self, query: str, limit: int) -> Sequence[str]:

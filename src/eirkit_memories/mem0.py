@@ -148,7 +148,7 @@ class Mem0(MemorySystem):
         Mem0 dates what it extracts and what it stores by the clock, which is right while people talk. A conversation of
         another day states it where Mem0 has a place for it: as an instruction and as metadata.
         """
-        said = [{"role": one.role, "content": one.content} for one in messages]
+        said = [{"role": message.role, "content": message.content} for message in messages]
         infer = self.profile == AS_DOCUMENTED
         more: dict[str, Any] = {"metadata": {"date": at}} if at else {}
         more |= {"prompt": f"The Observation Date is {at}."} if at and infer else {}

@@ -73,7 +73,7 @@ class OpenAIAgents(MemorySystem):
         await self._thread.run(self._session.add_items, [{"role": "user", "content": item.text}])
 
     async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
-        said = [{"role": one.role, "content": f"[{at}] {one.role}: {one.content}"} for one in messages]
+        said = [{"role": message.role, "content": f"[{at}] {message.role}: {message.content}"} for message in messages]
         await self._thread.run(self._session.add_items, said)
 
     async def contents(self) -> Sequence[str]:

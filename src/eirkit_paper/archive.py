@@ -121,10 +121,10 @@ def _write(path: Path, text: str) -> None:
 
 def _rows(outcomes: Sequence[StudyOutcome]) -> Table:
     rows = [
-        {"study": one.study.id, **{name: getattr(row, name) for name in COLUMNS[1:]}}
-        for one in outcomes
-        if one.findings is not None
-        for row in one.findings.rows
+        {"study": outcome.study.id, **{name: getattr(row, name) for name in COLUMNS[1:]}}
+        for outcome in outcomes
+        if outcome.findings is not None
+        for row in outcome.findings.rows
     ]
     return Table("rows", "Rows", tuple(Column(name, name) for name in COLUMNS), tuple(rows))
 

@@ -162,7 +162,7 @@ _QUANTILES = np.array([NormalDist().inv_cdf((part + 0.5) / _PARTS) for part in r
 @lru_cache(maxsize=50_000)
 def _normal_p(seen: float, of: Samples) -> float:
     spreads = _spreads(np.array(float(of.freedom))).tolist()
-    return math.fsum(math.erfc(seen * math.sqrt(of.inflation(one) / 2)) for one in spreads) / _PARTS
+    return math.fsum(math.erfc(seen * math.sqrt(of.inflation(spread) / 2)) for spread in spreads) / _PARTS
 
 
 @cache

@@ -219,7 +219,7 @@ def reproduction_page(outcomes: Sequence[StudyOutcome]) -> Page:
         tuple({"verdict": verdict, "meaning": MEANINGS[verdict]} for verdict in VERDICTS),
     )
     first = Section("All studies", items=(overview(outcomes), meanings))
-    sections = [_section(one.study, one.findings) for one in outcomes if one.findings]
+    sections = [_section(outcome.study, outcome.findings) for outcome in outcomes if outcome.findings]
     answers = {one.study.id: one.findings.verdict for one in outcomes if one.findings}
     return Page("The paper reproduced", headline, (first, *sections), "eirkit reproduce", answers, "study")
 
@@ -346,7 +346,7 @@ class Reproduction(Struct, frozen=True):
 
 def reproduction_of(outcomes: Sequence[StudyOutcome]) -> Reproduction:
     """Return all studies as scripts read them."""
-    ended = [one for one in outcomes if not one.is_awaited]
+    ended = [outcome for outcome in outcomes if not outcome.is_awaited]
     return Reproduction(
         tuple(one.study.result(one.findings) for one in ended if one.findings is not None),
         tuple(LostStudy(one.study.id, one.reason) for one in ended if one.findings is None),

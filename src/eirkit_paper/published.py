@@ -166,7 +166,9 @@ class PublishedModels:
     def find(self, model: str) -> str | None:
         """Return the published model that a name such as `openai/gpt-4.1-mini-2025-04-14` stands for."""
         wanted = model.lower()
-        found = {name for name, patterns in self.names.items() if any(fnmatchcase(wanted, one) for one in patterns)}
+        found = {
+            name for name, patterns in self.names.items() if any(fnmatchcase(wanted, pattern) for pattern in patterns)
+        }
         return found.pop() if len(found) == 1 else None
 
     def members(self, models: str) -> tuple[str, ...]:

@@ -167,7 +167,7 @@ def judge_rates(published: tuple[int, int], ours: tuple[int, int]) -> Judgment:
 def _rates_mid_p(k1: int, k2: int, n1: int, n2: int) -> float:
     chances = binomial(k1 + k2, n1 / (n1 + n2))
     seen = chances[k1]
-    return min(1.0, sum(one for one in chances if one <= seen * (1 + 1e-7)) - 0.5 * seen)
+    return min(1.0, sum(chance for chance in chances if chance <= seen * (1 + 1e-7)) - 0.5 * seen)
 
 
 def _poisson(mean: float) -> list[float]:

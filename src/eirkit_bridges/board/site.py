@@ -174,7 +174,7 @@ def _chart(track: Track) -> Chart:
 
 def track_table(track: Track) -> Table:
     """Return the ranking of a track, each entry with a link to its page."""
-    ranks = {one.name: one.ranks for one in track.ranking.standings}
+    ranks = {standing.name: standing.ranks for standing in track.ranking.standings}
     models = {entry.candidate.model for entry in track.entries}
     rows = tuple(
         {"rank": ranks[entry.id], "page": f"{ENTRIES}/{entry.id}.html", **_line(entry)} for entry in track.entries

@@ -157,7 +157,9 @@ def _take_item(builder: RunBuilder, item: Line) -> None:
         builder.answer(id, string_of(item.get("aggregated_output")), exit_code=item.get("exit_code"))
     elif kind == "file_change":
         builder.begin()
-        changes = {string_of(one.get("path")): {"type": one.get("kind")} for one in items_of(item.get("changes"))}
+        changes = {
+            string_of(change.get("path")): {"type": change.get("kind")} for change in items_of(item.get("changes"))
+        }
         builder.ask(id, "apply_patch", {"input": change_as_patch(changes)})
         builder.answer(id, "", failed=item.get("status") == "failed")
     elif kind in ("mcp_tool_call", "web_search", "todo_list"):

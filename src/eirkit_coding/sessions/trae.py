@@ -30,7 +30,7 @@ class TraeAgent:
 def _recording(content: Mapping[str, Any], document: LogDocument) -> Recording | Skipped:
     builder = RunBuilder()
     builder.request(string_of(content.get("task")))
-    replies = [mapping_of(one.get("response")) for one in items_of(content.get("llm_interactions"))]
+    replies = [mapping_of(interaction.get("response")) for interaction in items_of(content.get("llm_interactions"))]
     for number, step in enumerate(items_of(content.get("agent_steps"))):
         response = mapping_of(step.get("llm_response"))
         if not response:

@@ -273,7 +273,7 @@ def _predictions(grid: Grid) -> Iterator[dict[str, Cell]]:
         if h in PRESSED:
             missed = fmean(run.score.miss_rate for run in runs)
             scores = [run.score for run in runs]
-            alone = fmean(no_cascade(one.missed, one.steps, one.consuming_all).of_all for one in scores)
+            alone = fmean(no_cascade(score.missed, score.steps, score.consuming_all).of_all for score in scores)
             predicted = store_recall_accuracy(missed) if family == "Store–Recall" else alone
             observed = fmean(one.accuracy for one in scores)
             yield {

@@ -112,7 +112,7 @@ def instruction_fates(trajectory: Trajectory) -> tuple[InstructionFate, ...]:
         if turn.recorded.broken is not None and (known or todos):
             found += _at_break(turn, turns, (*known.values(), *todos))
             known = {text: one for text, one in known.items() if _survives(found, turn.number, text)}
-            todos = [one for one in todos if _survives(found, turn.number, one.text)]
+            todos = [todo for todo in todos if _survives(found, turn.number, todo.text)]
         asked = turn.recorded.asked or (trajectory.recording.prompt if turn.number == 1 else "")
         if known and _WITHDRAWS.search(asked):
             known = {text: one for text, one in known.items() if not _withdrawn(one, asked)}
@@ -284,7 +284,7 @@ def _meant(named: str, turns: Sequence[Turn]) -> Sequence[str]:
     """Return the paths that a rule means: by a bare name the only such file met so far, else the one at the root."""
     if "/" in named or "*" in named or "." not in named.strip("."):
         return (named,)
-    met = {one.path for turn in turns for one in turn.reads} | {one.path for turn in turns for one in turn.writes}
+    met = {read.path for turn in turns for read in turn.reads} | {write.path for turn in turns for write in turn.writes}
     own = {path for path in met if path.rpartition("/")[2] == named}
     return (own.pop(),) if len(own) == 1 else (_AT_ROOT + named,)
 

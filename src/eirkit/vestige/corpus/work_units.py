@@ -93,7 +93,7 @@ def stored_ranges(document: StoredDocument, section: Section) -> list[tuple[int,
         return [(section.start, section.stop)]
     if isinstance(section, RowRange):
         groups = _groups(document)
-        own = [one for one in groups if one.start < section.stop and one.stop > section.start]
+        own = [group for group in groups if group.start < section.stop and group.stop > section.start]
         # The footer after the last row group is needed to read any of them.
         return [*((one.first_byte, one.last_byte) for one in own), (max(one.last_byte for one in groups), None)]
     archive = _archive(document)

@@ -180,7 +180,7 @@ class Goal(Struct, frozen=True, gc=False):
         """Return by turn whether the goal tells what a read was for; a segment that changed nothing tells nothing."""
         if not self.segments:
             return [True] * turns
-        return [bool(one.goal) for one in self.segments for _ in range(one.first, one.last + 1)]
+        return [bool(segment.goal) for segment in self.segments for _ in range(segment.first, segment.last + 1)]
 
 
 def session_goal(trajectory: Trajectory) -> Goal:

@@ -214,7 +214,7 @@ def read_conversation_files(document: LogDocument, state: Mapping[str, Any]) -> 
             yield Skipped(source, str(error).removeprefix(f"{source}: "))
     model = mapping_of(mapping_of(state.get("agent")).get("llm"))
     metrics = mapping_of(mapping_of(state.get("stats")).get("usage_to_metrics")).values()
-    usages = [counts for one in metrics for counts in items_of(mapping_of(one).get("token_usages"))]
+    usages = [counts for metric in metrics for counts in items_of(mapping_of(metric).get("token_usages"))]
     run = {
         "instance_id": string_of(state.get("id")) or document.parent.name,
         "history": history,

@@ -188,7 +188,7 @@ def seq(walk: Walk, call: Invocation) -> Flow:
         return OTHER
     first, step = (int(words[0]) if len(words) > 1 else 1), (int(words[1]) if len(words) == 3 else 1)
     numbers = range(first, int(words[-1]) + 1, step or 1)
-    return Flow("text", text="".join(f"{one}\n" for one in numbers)) if len(numbers) <= _MOST_NUMBERS else OTHER
+    return Flow("text", text="".join(f"{number}\n" for number in numbers)) if len(numbers) <= _MOST_NUMBERS else OTHER
 
 
 def name_part(walk: Walk, call: Invocation) -> Flow:
@@ -261,7 +261,7 @@ def _key(walk: Walk, words: Sequence[str], folder: str) -> tuple[object, ...] | 
     limits = tuple(sorted(value for name in _LIMITS for value in options.values.get(name, ())))
     deep = words[0] in ("rg", "rgrep") or options.has("-r", "-R", "--recursive")
     dialect = "F" if options.has("-F") else "E" if options.has("-E", "-P") or words[0] in ("egrep", "rg") else ""
-    return (tuple(patterns), where, limits, deep, dialect, tuple(one for one in _PICKS if options.has(one)))
+    return (tuple(patterns), where, limits, deep, dialect, tuple(pick for pick in _PICKS if options.has(pick)))
 
 
 def _before_actions(words: Sequence[str]) -> Sequence[str]:

@@ -329,7 +329,7 @@ class Walk:
         if held is None:
             held = not any(flow.shows_files for flow in after)
         # Names with a commit before them are those of a search in that commit.
-        held = held and not any(f"\n{one}:" in f"\n{self.output}" for flow in after for one in flow.revisions)
+        held = held and not any(f"\n{revision}:" in f"\n{self.output}" for flow in after for revision in flow.revisions)
         # A text that may not have been printed still separates two files if it is found.
         self.shown[before:] = [replace(flow, optional=True) for flow in after if not held or flow.kind == "text"]
 

@@ -76,7 +76,7 @@ def _groups_of(walk: _Walk) -> Iterator[RowGroup]:
                 rows = walk.integer()
             else:
                 walk.step_over(kind)
-        begins = [one.dictionary_page or one.data_page for one in columns]
+        begins = [column.dictionary_page or column.data_page for column in columns]
         ends = [begin + one.stored_bytes for begin, one in zip(begins, columns, strict=True)]
         yield RowGroup(
             start,
