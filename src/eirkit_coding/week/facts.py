@@ -103,7 +103,7 @@ def read_log(place: LogPlace) -> LogFacts:
         name = str(place.path.relative_to(place.root))
     except ValueError:
         name = place.path.name
-    document = open_document(place.path, _limits(), name)
+    document = open_document(place.path, ReadLimits(), name)
     with fewer_collections():
         return _read(document, place)
 
@@ -140,12 +140,7 @@ def _read(document: StoredDocument, place: LogPlace) -> LogFacts:
 
 @cache
 def _reader() -> CorpusReader:
-    return CorpusReader(outcomes=None, format=None, limits=_limits())
-
-
-@cache
-def _limits() -> ReadLimits:
-    return ReadLimits()
+    return CorpusReader(outcomes=None, format=None, limits=ReadLimits())
 
 
 @cache

@@ -126,7 +126,9 @@ def _answer(week: Week) -> Iterator[str]:
     days = counted(len(week.days), "day")
     if before.responses:
         least = "at least " if before.unknown_responses else ""
-        yield f"The {days} before had {least}{before.tokens:,} tokens{_money_words(before)}{_change(week)}."
+        part = f" for {share(1 - before.unpriced_tokens / before.tokens)} of them" if before.unpriced_tokens else ""
+        money = "" if before.usd is None else f" and cost ${before.usd:,.2f}{part}"
+        yield f"The {days} before had {least}{before.tokens:,} tokens{money}{_change(week)}."
     else:
         yield f"Nothing is logged of the {days} before."
 
@@ -141,14 +143,6 @@ def _compaction_words(total: WeekSums) -> str:
     has_price = (total.reread_usd or 0) >= CENT
     cost = f"${total.reread_usd:,.2f}" if has_price else counted(total.reread_tokens, "token")
     return f"{lost[0].upper()}{lost[1:]} cost at least {cost} of it, for reading again what they dropped"
-
-
-def _partly(total: WeekSums) -> str:
-    return f" for {share(1 - total.unpriced_tokens / total.tokens)} of them" if total.unpriced_tokens else ""
-
-
-def _money_words(total: WeekSums) -> str:
-    return "" if total.usd is None else f" and cost ${total.usd:,.2f}{_partly(total)}"
 
 
 def _change(week: Week) -> str:

@@ -7,7 +7,7 @@ written nothing, and shown at most the unchanged lines. Shell commands are inter
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from eirkit.vestige.actions.view_tools import (
@@ -48,12 +48,24 @@ _FILE_SERVERS = ("filesystem", "files", "file", "fs")  # words in the names of M
 _AS_IT_IS = "This is the original code before your edit"
 
 
-def create(call: Call, state: ShellState) -> Touches:
-    """A file created or overwritten as a whole."""
-    path = path_of(call, state)
-    if path is None or failed(call):
-        return NOTHING_TOUCHED
-    return Touches(writes=(FileWrite(path, "whole", content=text_of(call.arguments, _CONTENT) or ""),))
+def _writer(write: Callable[[Call, str], FileWrite]) -> Tool:
+    """Return a tool that writes the file which it names, unless it reports that it failed."""
+
+    def touches(call: Call, state: ShellState) -> Touches:
+        path = path_of(call, state)
+        return NOTHING_TOUCHED if path is None or failed(call) else Touches(writes=(write(call, path),))
+
+    return touches
+
+
+create = _writer(lambda call, path: FileWrite(path, "whole", content=text_of(call.arguments, _CONTENT) or ""))
+insert = _writer(
+    lambda call, path: FileWrite(path, "edit", removed="", added=text_of(call.arguments, (*_NEW, *_CONTENT)))
+)
+change = _writer(
+    lambda call, path: FileWrite(path)
+)  # an undo and the like, which show neither the old nor the new text
+delete = _writer(lambda call, path: FileWrite(path, "delete"))
 
 
 def replace_text(call: Call, state: ShellState) -> Touches:
@@ -93,26 +105,6 @@ def _edit(path: str, arguments: Mapping[str, Any]) -> FileWrite:
     if removed == "" and added is not None:
         return FileWrite(path, "whole", content=added)  # replacing the empty text creates the file
     return FileWrite(path, "edit", removed=removed, added=added)
-
-
-def insert(call: Call, state: ShellState) -> Touches:
-    """Lines inserted into a file."""
-    path = path_of(call, state)
-    if path is None or failed(call):
-        return NOTHING_TOUCHED
-    return Touches(writes=(FileWrite(path, "edit", removed="", added=text_of(call.arguments, (*_NEW, *_CONTENT))),))
-
-
-def change(call: Call, state: ShellState) -> Touches:
-    """An edit that shows neither the old nor the new text, such as an undo."""
-    path = path_of(call, state)
-    return NOTHING_TOUCHED if path is None or failed(call) else Touches(writes=(FileWrite(path),))
-
-
-def delete(call: Call, state: ShellState) -> Touches:
-    """A file removed."""
-    path = path_of(call, state)
-    return NOTHING_TOUCHED if path is None or failed(call) else Touches(writes=(FileWrite(path, "delete"),))
 
 
 def move(call: Call, state: ShellState) -> Touches:

@@ -8,7 +8,7 @@ it. Anything else is a shell command. Lines are split by shell rules, without ru
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,32 +124,14 @@ def _edit(words: Sequence[str], open_file: str | None) -> Mapping[str, Any]:
     return _with_file(dict(zip(names, words, strict=False)), open_file)
 
 
-def _insert(words: Sequence[str], open_file: str | None) -> Mapping[str, Any]:
-    return _with_file(_numbered(dict(zip(("new_str", "insert_line"), words, strict=False))), open_file)
+def _naming(*names: str, on_open_file: bool = False) -> Callable[[Sequence[str], str | None], Mapping[str, Any]]:
+    """Return what gives the words of an action these names, with the open file as the path of what works on it."""
 
+    def arguments_of(words: Sequence[str], open_file: str | None) -> Mapping[str, Any]:
+        arguments = _numbered(dict(zip(names, words, strict=False)))
+        return _with_file(arguments, open_file) if on_open_file else arguments
 
-def _at_line(words: Sequence[str], open_file: str | None) -> Mapping[str, Any]:
-    return _with_file(_numbered(dict(zip(("line_number",), words, strict=False))), open_file)
-
-
-def _open(words: Sequence[str], open_file: str | None) -> Mapping[str, Any]:
-    return _numbered(dict(zip(("path", "line_number"), words, strict=False)))
-
-
-def _path_only(words: Sequence[str], open_file: str | None) -> Mapping[str, Any]:
-    return {"path": words[0]} if words else {}
-
-
-def _search_file(words: Sequence[str], open_file: str | None) -> Mapping[str, Any]:
-    return _with_file(dict(zip(("pattern", "path"), words, strict=False)), open_file)
-
-
-def _search(words: Sequence[str], open_file: str | None) -> Mapping[str, Any]:
-    return dict(zip(("pattern", "folder"), words, strict=False))
-
-
-def _nothing(words: Sequence[str], open_file: str | None) -> Mapping[str, Any]:
-    return {}
+    return arguments_of
 
 
 def _numbered(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -164,20 +146,15 @@ def _with_file(arguments: dict[str, Any], open_file: str | None) -> dict[str, An
 
 
 _TOOLS = {
-    "str_replace_editor": _editor,
-    "str_replace_based_edit_tool": _editor,
-    "open": _open,
-    "goto": _at_line,
-    "scroll_up": _at_line,
-    "scroll_down": _at_line,
-    "create": _path_only,
+    **dict.fromkeys(("str_replace_editor", "str_replace_based_edit_tool"), _editor),
+    "open": _naming("path", "line_number"),
+    **dict.fromkeys(("goto", "scroll_up", "scroll_down"), _naming("line_number", on_open_file=True)),
+    **dict.fromkeys(("create", "filemap"), _naming("path")),
     "edit": _edit,
-    "insert": _insert,
-    "filemap": _path_only,
-    "search_file": _search_file,
-    "search_dir": _search,
-    "find_file": _search,
-    "submit": _nothing,
+    "insert": _naming("new_str", "insert_line", on_open_file=True),
+    "search_file": _naming("pattern", "path", on_open_file=True),
+    **dict.fromkeys(("search_dir", "find_file"), _naming("pattern", "folder")),
+    "submit": _naming(),
 }
 
 

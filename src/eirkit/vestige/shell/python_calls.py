@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 from eirkit.vestige.shell.python_values import (
@@ -79,15 +79,22 @@ class ProgramFiles:
         return ProgramValue(carries=files, opened=paths.texts)
 
 
-def open_file(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+@dataclass(frozen=True, slots=True)
+class ProgramCall:
+    """A call of a function or a method, with the value before its name."""
+
+    base: ProgramValue
+    arguments: list[ProgramValue]
+    keywords: dict[str, ProgramValue]
+
+
+def open_file(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """A file opened for reading carries its content; for writing it is changed."""
     # `Path(x).open("w")` has its path before the call, `open(x, "w")` in its arguments.
-    own = bool(base.texts)
-    paths = base if own else arguments[0] if arguments else keywords.get("file", UNKNOWN_VALUE)
+    own = bool(call.base.texts)
+    paths = call.base if own else call.arguments[0] if call.arguments else call.keywords.get("file", UNKNOWN_VALUE)
     index = 0 if own else 1
-    given = arguments[index] if len(arguments) > index else keywords.get("mode", UNKNOWN_VALUE)
+    given = call.arguments[index] if len(call.arguments) > index else call.keywords.get("mode", UNKNOWN_VALUE)
     mode = given.texts[0] if given.texts else "r"
     if set(mode) & set("wax+"):
         ledger.change(paths.texts, "whole" if "w" in mode or "x" in mode else "edit")
@@ -97,77 +104,61 @@ def open_file(
     return ledger.reading(paths)
 
 
-def write(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def write(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """Text written to an open file, kept while all of it is known; with more arguments, a library's save method."""
-    if not base.opened and (len(arguments) > 1 or keywords):
-        return save(ledger, base, arguments, keywords)
-    for text in base.opened:
+    if not call.base.opened and (len(call.arguments) > 1 or call.keywords):
+        return save(ledger, call)
+    for text in call.base.opened:
         parts = ledger.parts.get(ledger.resolve(text))
-        if parts is not None and arguments and len(arguments[0].texts) == 1 and not ledger.loops:
-            parts.append(arguments[0].texts[0])
+        if parts is not None and call.arguments and len(call.arguments[0].texts) == 1 and not ledger.loops:
+            parts.append(call.arguments[0].texts[0])
         else:
             ledger.parts[ledger.resolve(text)] = None
     return UNKNOWN_VALUE
 
 
-def save(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def save(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """A method by which tables, arrays and figures are saved to a file named first."""
-    if named := [text for text in (arguments[0].texts if arguments else ()) if _FILE_NAME.fullmatch(text)]:
+    if named := [text for text in (call.arguments[0].texts if call.arguments else ()) if _FILE_NAME.fullmatch(text)]:
         ledger.change(named, "whole")
     return UNKNOWN_VALUE
 
 
-def save_alone(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def save_alone(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """`save` with a name only; with content beside it the name belongs to some storage API."""
-    return save(ledger, base, arguments, keywords) if len(arguments) == 1 else UNKNOWN_VALUE
+    return save(ledger, call) if len(call.arguments) == 1 else UNKNOWN_VALUE
 
 
-def write_text(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def write_text(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """`Path.write_text`."""
-    text = arguments[0].texts if arguments else ()
-    ledger.change(base.texts, "whole", text[0] if len(text) == 1 else None)
+    text = call.arguments[0].texts if call.arguments else ()
+    ledger.change(call.base.texts, "whole", text[0] if len(text) == 1 else None)
     return UNKNOWN_VALUE
 
 
-def read_text(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def read_text(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """`Path.read_text`."""
-    return replace(ledger.reading(base), opened=())
+    return replace(ledger.reading(call.base), opened=())
 
 
-def show(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def show(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """`print` shows the content that its arguments carry."""
-    if "file" not in keywords:
-        ledger.shown.update(dict.fromkeys(sorted(carried(arguments).carries)))
-        for text in combined(lambda *words: " ".join(words), arguments).texts:
+    if "file" not in call.keywords:
+        ledger.shown.update(dict.fromkeys(sorted(carried(call.arguments).carries)))
+        for text in combined(lambda *words: " ".join(words), call.arguments).texts:
             ledger.said.update(text.split("\n"))
     return UNKNOWN_VALUE
 
 
-def delete(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def delete(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """A file removed."""
-    ledger.change(arguments[0].texts if arguments else base.texts, "delete")
+    ledger.change(call.arguments[0].texts if call.arguments else call.base.texts, "delete")
     return UNKNOWN_VALUE
 
 
-def copy(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def copy(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """A file copied: only the copy is written."""
-    _transfer(ledger, "cp", arguments)
+    _transfer(ledger, "cp", call.arguments)
     return UNKNOWN_VALUE
 
 
@@ -180,90 +171,72 @@ def _transfer(ledger: ProgramFiles, name: str, arguments: list[ProgramValue]) ->
         ledger.change([text for text in arguments[1].texts if _FILE_NAME.fullmatch(text)], "whole")
 
 
-def copy_exactly(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def copy_exactly(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """A file copied or linked to a path that is not a folder."""
-    if len(arguments) > 1:
-        ledger.change(arguments[1].texts, "whole")
+    if len(call.arguments) > 1:
+        ledger.change(call.arguments[1].texts, "whole")
     return UNKNOWN_VALUE
 
 
-def copy_folder(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def copy_folder(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """`shutil.copytree`."""
-    if len(arguments) > 1:
-        ledger.start("cp -r", [f"{text.rstrip('/')}/." for text in arguments[0].texts], arguments[1].texts)
+    if len(call.arguments) > 1:
+        ledger.start("cp -r", [f"{text.rstrip('/')}/." for text in call.arguments[0].texts], call.arguments[1].texts)
     return UNKNOWN_VALUE
 
 
-def move(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def move(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """A file moved."""
-    _transfer(ledger, "mv", arguments)
+    _transfer(ledger, "mv", call.arguments)
     return UNKNOWN_VALUE
 
 
-def rename(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def rename(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """`Path.rename` and `Path.replace`; the `replace` of a string has two arguments."""
-    if len(arguments) == 1 and base.texts:
-        ledger.start("mv", base.texts, arguments[0].texts)
-        return arguments[0]
-    if len(arguments) == 2 and base.texts and not any(GLOB in text for text in base.texts):
-        return combined(replaced, [base, *arguments])
-    return carried([base, *arguments]) if base.carries else UNKNOWN_VALUE
+    if len(call.arguments) == 1 and call.base.texts:
+        ledger.start("mv", call.base.texts, call.arguments[0].texts)
+        return call.arguments[0]
+    if len(call.arguments) == 2 and call.base.texts and not any(GLOB in text for text in call.base.texts):
+        return combined(replaced, [call.base, *call.arguments])
+    return carried([call.base, *call.arguments]) if call.base.carries else UNKNOWN_VALUE
 
 
-def touch(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def touch(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """`Path.touch`."""
-    ledger.start("touch", base.texts)
+    ledger.start("touch", call.base.texts)
     return UNKNOWN_VALUE
 
 
-def make_folder(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def make_folder(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """`os.makedirs` and `Path.mkdir`."""
-    ledger.start("mkdir -p", base.texts or (arguments[0].texts if arguments else ()))
+    ledger.start("mkdir -p", call.base.texts or (call.arguments[0].texts if call.arguments else ()))
     return UNKNOWN_VALUE
 
 
-def remove_folder(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def remove_folder(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """`shutil.rmtree`."""
-    ledger.start("rm -rf", arguments[0].texts if arguments else ())
+    ledger.start("rm -rf", call.arguments[0].texts if call.arguments else ())
     return UNKNOWN_VALUE
 
 
-def edit_in_place(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def edit_in_place(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """`fileinput`, which can change the files that it reads."""
-    files = arguments[0] if arguments else keywords.get("files", UNKNOWN_VALUE)
+    files = call.arguments[0] if call.arguments else call.keywords.get("files", UNKNOWN_VALUE)
     texts = files.texts or tuple(text for item in files.items for text in item.texts)
-    if "inplace" in keywords or len(arguments) > 1:
+    if "inplace" in call.keywords or len(call.arguments) > 1:
         ledger.change(texts, "edit")
         return UNKNOWN_VALUE  # its printed output goes into the file
     return ledger.reading(ProgramValue(texts))
 
 
-def change_folder(
-    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
-) -> ProgramValue:
+def change_folder(ledger: ProgramFiles, call: ProgramCall) -> ProgramValue:
     """`os.chdir`."""
-    if arguments and len(arguments[0].texts) == 1:
-        ledger.folder = ledger.resolve(arguments[0].texts[0])
+    if call.arguments and len(call.arguments[0].texts) == 1:
+        ledger.folder = ledger.resolve(call.arguments[0].texts[0])
     return UNKNOWN_VALUE
 
 
-Act = Callable[[ProgramFiles, ProgramValue, list[ProgramValue], dict[str, ProgramValue]], ProgramValue]
+Act = Callable[[ProgramFiles, ProgramCall], ProgramValue]
 ACTS: dict[str, Act] = {
     **dict.fromkeys(("open", "io.open", "codecs.open"), open_file),
     **dict.fromkeys(("print", "pprint", "pprint.pprint", "sys.stdout.write"), show),

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from eirkit.vestige.shell.python_calls import ACTS, METHODS, SAVING, ProgramFiles
+from eirkit.vestige.shell.python_calls import ACTS, METHODS, SAVING, ProgramCall, ProgramFiles
 from eirkit.vestige.shell.python_values import (
     MOST_ITEMS,
     NO_EFFECTS,
@@ -274,10 +274,9 @@ class _Program:
         own = f"{name}()" if isinstance(node.func, ast.Name) else method
         if own in self.methods and not base.texts and not base.opened:
             return self.run(self.methods[own], arguments, keywords, bound=True)
-        if (
-            acts := ACTS.get(name) or (METHODS.get(method) if isinstance(node.func, ast.Attribute) else None)
-        ) is not None:
-            return acts(self.ledger, base, arguments, keywords)
+        act = ACTS.get(name) or (METHODS.get(method) if isinstance(node.func, ast.Attribute) else None)
+        if act is not None:
+            return act(self.ledger, ProgramCall(base, arguments, keywords))
         if name in PATH_FUNCTIONS and arguments:
             return combined(PATH_FUNCTIONS[name], arguments)
         if method in PATH_METHODS and base.texts:
