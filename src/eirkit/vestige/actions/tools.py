@@ -62,9 +62,8 @@ create = _writer(lambda call, path: FileWrite(path, "whole", content=text_of(cal
 insert = _writer(
     lambda call, path: FileWrite(path, "edit", removed="", added=text_of(call.arguments, (*_NEW, *_CONTENT)))
 )
-change = _writer(
-    lambda call, path: FileWrite(path)
-)  # an undo and the like, which show neither the old nor the new text
+# An edit that shows neither the old nor the new text, such as an undo.
+change = _writer(lambda call, path: FileWrite(path))
 delete = _writer(lambda call, path: FileWrite(path, "delete"))
 
 

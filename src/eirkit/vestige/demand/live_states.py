@@ -124,28 +124,16 @@ def paths_of(goal: Goal | None) -> frozenset[str]:
 
 
 def graph_tables(run: MeasuredRun, goal: Goal | None, visibility: Visibility) -> dict[str, Columns]:
-    """Return a run's rows of the four tables that come from its graph."""
-    return {
-        "cuts": cut_columns(run.under(visibility), run.later_used, in_tokens=goal is not None),
-        "states": state_columns(run),
-        "actions": action_columns(run.graph, run.needed, run.shown, paths_of(goal), run.judged),
+    """Return a run's rows of the three tables that come from its graph."""
+    demanded, later = run.under(visibility), run.later_used
+    cuts = {
+        "cut": range(1, len(demanded.costs) + 1),
+        "demand_tokens": [None] * len(demanded.costs) if goal is None else demanded.costs,
+        "live_files": demanded.live,
+        "later_used": later.costs,
+        "later_used_files": later.live,
     }
-
-
-def cut_columns(shown: Demand, later_used: Demand, *, in_tokens: bool) -> Columns:
-    """Return the rows of `cuts`."""
-    return {
-        "cut": range(1, len(shown.costs) + 1),
-        "demand_tokens": shown.costs if in_tokens else [None] * len(shown.costs),
-        "live_files": shown.live,
-        "later_used": later_used.costs,
-        "later_used_files": later_used.live,
-    }
-
-
-def state_columns(run: MeasuredRun) -> Columns:
-    """Return the rows of `states`."""
-    return {
+    states = {
         "path": run.graph.paths,
         "version": run.graph.versions,
         "made_at": run.graph.made_at,
@@ -155,6 +143,7 @@ def state_columns(run: MeasuredRun) -> Columns:
         "in_slice": [last > 0 for last in run.needed.last_used],
         "later_used": [last or None for last in run.used.last_used],
     }
+    return {"cuts": cuts, "states": states, "actions": action_columns(run, paths_of(goal))}
 
 
 def file_uses(
@@ -173,11 +162,19 @@ def file_uses(
     columns = (trajectory.turns, shown.read_tokens, shown.repeated, needed.needed_reads, judged)
     for turn, tokens, repeated, kept, is_judged in zip(*columns, strict=True):
         for position, read in enumerate(turn.reads):
-            is_dead = is_judged and not kept[position]
-            use = uses[read.path]
-            _add_read(use, tokens[position], kept[position], is_dead)
+            use, size = uses[read.path], tokens[position]
+            use.reads += 1
+            use.read_tokens += size
+            use.needed_reads += kept[position]
+            if is_judged and not kept[position]:
+                use.dead_reads += 1
+                use.dead_tokens += size
             if repeated[position]:
-                _add_repeat(use, turn.number, round(tokens[position] * repeated[position]))
+                again = round(size * repeated[position])
+                use.repeat_reads += 1
+                use.repeat_tokens += again
+                if again > use.most_repeated:
+                    use.repeat_turn, use.most_repeated = turn.number, again
         for write in turn.writes:
             uses[write.path].writes += 1
     return list(uses.values())
@@ -194,33 +191,12 @@ def _add_state(use: FileUse, graph: ActionGraph, needed: Slice, costs: Sequence[
         use.live_cuts += last - first + 1
 
 
-def _add_repeat(use: FileUse, turn: int, tokens: int) -> None:
-    use.repeat_reads += 1
-    use.repeat_tokens += tokens
-    if tokens > use.most_repeated:
-        use.repeat_turn, use.most_repeated = turn, tokens
-
-
-def _add_read(use: FileUse, tokens: int, kept: bool, is_dead: bool) -> None:
-    use.reads += 1
-    use.read_tokens += tokens
-    use.needed_reads += kept
-    if is_dead:
-        use.dead_reads += 1
-        use.dead_tokens += tokens
-
-
-def action_columns(
-    graph: ActionGraph,
-    needed: Slice,
-    shown: ObservedCosts,
-    goal: frozenset[str],
-    judged: Sequence[bool],
-) -> Mapping[str, Sequence[object]]:
+def action_columns(run: MeasuredRun, goal: frozenset[str]) -> Mapping[str, Sequence[object]]:
     """Return the table of actions: every read, and every file of a write action; necessary means in the slice."""
+    graph, needed, shown = run.graph, run.needed, run.shown
     rows: list[tuple[int, str, str, int, int | None, bool, bool, bool, int | None, int | None]] = []
     for place in range(graph.turns):
-        turn, carrier, is_judged = place + 1, needed.carriers[place] or None, judged[place]
+        turn, carrier, is_judged = place + 1, needed.carriers[place] or None, run.judged[place]
         reads = (graph.reads[place], shown.read_tokens[place], needed.needed_reads[place], shown.repeated[place])
         for state, size, kept, again in zip(*reads, strict=True):
             path, repeat = graph.paths[state], round(size * again)
