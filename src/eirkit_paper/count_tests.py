@@ -45,7 +45,7 @@ def _likely(n: int, share: float) -> tuple[Floats, Floats]:
     """Return the counts of n trials that are not next to impossible, and their chances."""
     reach = 8 * math.sqrt(n * share * (1 - share)) + 8
     counts = np.arange(max(0, math.floor(n * share - reach)), min(n, math.ceil(n * share + reach)) + 1)
-    log = np.array([(math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)) for k in counts.tolist()])
+    log = np.array([math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) for k in counts.tolist()])
     return counts.astype(float), np.exp(log + counts * math.log(share) + (n - counts) * math.log1p(-share))
 
 

@@ -188,7 +188,7 @@ def judge_means(
             FEWER_SEEDS, ours.mean, ours.mean, ours.mean, basis=f"{len(ours.values)} of {PAPER_SEEDS} seeds"
         )
     # The difference that a verdict should show: 0.1 of a share, a tenth of anything else.
-    shift, found = (SHIFT if unit in BOUNDED else SHIFT * abs(published)), []
+    shift, found = SHIFT if unit in BOUNDED else SHIFT * abs(published), []
     variance, freedom = _seed_variance(ours, sd, runs)
     is_rare = unit == "share" and runs is not None and (not variance or _is_rare(published, ours, runs))
     if variance and (ours.carries or not is_rare):

@@ -93,7 +93,7 @@ def _recording(document: LogDocument, session: Object, messages: Sequence[Object
     for number, message in enumerate(messages):
         is_visible = _is_visible(message)
         if is_visible and not was_visible:
-            # Record a compaction: of what came before, the model sees what is still visible.
+            # A compaction: of what came before, the model sees what is still visible.
             later = next((n for n in range(number, len(messages)) if _is_reply(messages[n])), len(messages))
             kept = [text for message in messages[:later] if _is_visible(message) for text in _texts(message)]
             builder.break_off("compaction")

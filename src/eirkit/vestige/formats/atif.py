@@ -214,8 +214,8 @@ class Atif:
             else:
                 parts.append(part)
         yield _recording(document, parts)
+        own_id = _own_id(trajectory, document)
         for part in parts:
-            own_id = _own_id(trajectory, document)
             waiting = deque((own_id, child) for child in items_of(part.get("subagent_trajectories")))
             while waiting:
                 parent, child = waiting.popleft()

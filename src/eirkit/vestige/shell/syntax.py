@@ -118,7 +118,7 @@ def parse_plain(command: str) -> Node | None:
 def _plain_stage(words: list[str], quoted: bool) -> Command | None:
     if "=" in words[0] or words[0] in _GRAMMAR_WORDS:
         return None
-    return Command(tuple([(word[1:-1] if word[0] in "'\"" else word) for word in words] if quoted else words))
+    return Command(tuple(word[1:-1] if word[0] in "'\"" else word for word in words) if quoted else tuple(words))
 
 
 MARK = "\ue000"  # private-use characters, which have no meaning in a shell

@@ -203,7 +203,7 @@ def awk(walk: Walk, call: Invocation) -> Flow:
     if options.has("-i") and "inplace" in options.operands:
         walk.write(call, operands[1:])
         return NOTHING
-    # Record the files to which an awk program prints.
+    # The files to which the program prints.
     if ">" in program and len(program) <= _LONGEST_SCRIPT:
         walk.write(call, _AWK_WRITES.findall(program), "whole")
     flow = contents(walk, operands, call.stdin)
