@@ -1,4 +1,4 @@
-"""The ceiling of the words: against every memory of small sizes, and its counts against the questions of worlds."""
+"""The ceiling of conversations: against every memory of small sizes, and its counts against the questions of worlds."""
 
 from __future__ import annotations
 

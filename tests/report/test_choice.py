@@ -406,7 +406,9 @@ def test_a_memory_that_finds_by_labels_says_so_of_questions_in_words(tmp_path, f
     how = ("--seeds", "0:1", "--model", "scripted/reader", "--no-control", "--out", tmp_path / "run", "--json")
     command("lacuna", "run", "words", "--preset", "small", "--memory", "bm25,key-value", *how)
     (said,) = choose([read_sweep(tmp_path / "run")]).systems
-    assert said.startswith("key-value warned: it finds records by their labels alone; questions in words name none")
+    assert said.startswith(
+        "key-value warned: it finds records by their labels alone; questions about conversations name none"
+    )
     assert choose([read_sweep(folder)]).systems == (), "other tasks ask by label"
 
 

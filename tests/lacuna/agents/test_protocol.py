@@ -221,12 +221,12 @@ def test_where_tools_are_asked_for_text_is_no_answer():
         "Harrow": None,
     }.items(),
 )
-def test_an_answer_in_words_is_one_line(text, answer):
+def test_an_answer_that_is_a_text_is_one_line(text, answer):
     found = read_text_answer(Reply(text))
     assert (None if isinstance(found, Fault) else found) == answer
 
 
-def test_an_answer_in_words_is_a_field_elsewhere():
+def test_an_answer_that_is_a_text_is_a_field_elsewhere():
     assert read_text_answer(Reply('{"work": "", "answer": "Harrow"}'), "schema") == "Harrow"
     assert read_text_answer(Reply("", (ToolCall("answer", {"answer": "Harrow"}),)), "tools") == "Harrow"
     for text in ("ANSWER: Harrow", '{"answer": ["Harrow"]}', '{"answer": " "}'):

@@ -1,4 +1,4 @@
-"""Runs in words: the perfect reader, its dials, memories, resuming, and records that say why answers were wrong."""
+"""Runs on conversations: the perfect reader, its dials, memories, resuming, and why answers were wrong."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def eirkit(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().out
 
 
-def test_a_sweep_in_words_can_be_resumed_and_every_part_of_it_shown(tmp_path: Path, capsys):
+def test_a_sweep_of_conversations_can_be_resumed_and_every_part_of_it_shown(tmp_path: Path, capsys):
     out = str(tmp_path / "runs")
     grid = ["--workload", "words", "--memory", "text,bm25", "--model", "scripted/reader", "--seeds", "0:2"]
     rows = json.loads(eirkit(capsys, "lacuna", "run", *grid, "--out", out, "--json"))["rows"]
@@ -502,7 +502,9 @@ def test_a_store_that_cannot_be_listed_is_not_said_to_have_lost_anything():
     assert record.stored_bytes is None
 
 
-def test_a_rescue_in_words_repairs_with_the_truth_not_with_a_sham_and_misleads_with_the_old(tmp_path: Path, capsys):
+def test_a_rescue_of_conversations_repairs_with_the_truth_not_with_a_sham_and_misleads_with_the_old(
+    tmp_path: Path, capsys
+):
     out = str(tmp_path / "rescue")
     given = ["--workload", "words", "--preset", "small+updates=2", "--memory", "null", "--model", "scripted/reader"]
     found = json.loads(eirkit(capsys, "lacuna", "rescue", *given, "--seeds", "0:12", "--out", out, "--json"))

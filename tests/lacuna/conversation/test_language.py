@@ -1,4 +1,4 @@
-"""Languages of the words workload: every sentence of every language is read as what it says, and as nothing else."""
+"""Languages of the workload `conversation`: every sentence is read as what it says, and as nothing else."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from eirkit.lacuna.conversation.world import WorldQuestion
 from eirkit.lacuna.memories.validity import EndedText
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import ModelOptions, Request, Tool, ToolCall
-from eirkit.lacuna.scripted.notes import StatementReader, WordFacts
+from eirkit.lacuna.scripted.notes import StatementFacts, StatementReader
 from eirkit.lacuna.scripted.reader import make_reader
 
 ENGLISH = load_language()
@@ -65,7 +65,7 @@ def test_an_end_empties_sets_and_unsettles_counts():
 
 
 def test_facts_of_a_graph_join_names_and_never_dates_or_amounts():
-    facts = WordFacts(StatementReader(ENGLISH, DIALS))
+    facts = StatementFacts(StatementReader(ENGLISH, DIALS))
     said = "user: Marta Silva drinks mint tea with honey. There are 383 boxes in Lisbon.\nassistant: Noted.\n"
     said += "user: Note 2031-07-24 as the date of the kickoff of project Orion."
     found = facts.new_facts(said, (), "2031-01-06T00:00:00Z")

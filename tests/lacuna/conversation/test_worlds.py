@@ -1,4 +1,4 @@
-"""Worlds told in words: read back as they were, answered as a plain replay answers, with floors equal to a count."""
+"""Worlds told in conversations: read back as they were, answered as a replay does, with floors equal to a count."""
 
 from __future__ import annotations
 

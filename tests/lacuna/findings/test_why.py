@@ -199,7 +199,7 @@ FAULTS = {  # a memory, the fate of its wrong answers, and how one line of their
 
 
 @pytest.mark.parametrize("memory", FAULTS)
-def test_cards_of_answers_in_words_name_the_planted_fault(tmp_path, memory):
+def test_cards_of_answers_about_conversations_name_the_planted_fault(tmp_path, memory):
     how = ("--workload", "words", "--memory", memory, "--model", "scripted/reader", "--seeds", "0:1")
     (run,) = sweep(tmp_path / "out", *how)
     fate, heading, begins = FAULTS[memory]

@@ -1,4 +1,4 @@
-"""Cards of wrong answers in words, drawn by lot, against the raw events of their runs.
+"""Cards of wrong answers about conversations, drawn by lot, against the raw events of their runs.
 
 Nothing that decides fates is used here: what was said comes from the generator of worlds, and what was stored, returned
 and answered from the events. Values are unique words, so a search of the texts for them settles every statement.

@@ -489,7 +489,7 @@ def _document(reply: Reply) -> Mapping[str, Any]:
 
 
 def read_text_answer(reply: Reply, protocol: str = TEXT) -> str | Fault:
-    """Return the answer in words of a reply: a field, or the last line `ANSWER: text`.
+    """Return the text that a reply answers: a field, or the last line `ANSWER: text`.
 
     Below it at most two lines of two words may stand, as standing instructions of the user may demand.
     """

@@ -1,1 +1,1 @@
-"""LACUNA in words: invented worlds told in conversations, questions about them, and exactly known answers."""
+"""Conversations: invented worlds told in dated messages, questions about them, and exactly known answers."""

@@ -27,7 +27,7 @@ from eirkit.lacuna.models.message import Message
 
 
 @dataclass(frozen=True, slots=True)
-class WordNote:
+class KeptStatement:
     """One statement as it is kept."""
 
     statement: Statement
@@ -35,13 +35,13 @@ class WordNote:
     text: str
 
 
-class WordNotes(KeyValue):
+class BrokenNotes(KeyValue):
     """Keeps every statement as a dated, plain sentence, and returns those that a question depends on."""
 
     def __init__(self) -> None:
         super().__init__()
         self.language = load_language()
-        self._notes: list[WordNote] = []
+        self._notes: list[KeptStatement] = []
         self._turns: list[str] = []
 
     async def reset(self, scope: str) -> None:
@@ -57,9 +57,9 @@ class WordNotes(KeyValue):
         for one in heard:
             if one.passage >= before:
                 text = show_turn(day, "user", plain_sentence(self.language, one.statement))
-                self.keep(WordNote(one.statement, one.day, text))
+                self.keep(KeptStatement(one.statement, one.day, text))
 
-    def keep(self, note: WordNote) -> None:
+    def keep(self, note: KeptStatement) -> None:
         """Store a statement."""
         self._notes.append(note)
 
@@ -69,7 +69,7 @@ class WordNotes(KeyValue):
         found = self.choose(asked[0]) if asked else ()
         return ["\n".join(note.text for note in found)] if found else []
 
-    def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
+    def choose(self, question: WorldQuestion) -> Sequence[KeptStatement]:
         """Return the notes that help to answer a question, the newest first."""
         heard = dated_statements(self.language, [note.text for note in self._notes], 0, people_in(question))
         keys = set(keys_of(question, learn(heard)))
@@ -83,35 +83,35 @@ class WordNotes(KeyValue):
 
 
 @memories.add("words-exact")
-class ExactNotes(WordNotes):
+class ExactNotes(BrokenNotes):
     """Has no fault: returns every statement about what a question depends on."""
 
 
 @memories.add("words-add-only")
-class AddOnly(WordNotes):
+class AddOnly(BrokenNotes):
     """Never replaces: asked for the present value of a fact, it returns the one that it has had longest."""
 
-    def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
+    def choose(self, question: WorldQuestion) -> Sequence[KeptStatement]:
         found = [note for note in super().choose(question) if note.statement.op != "plant"]
         single = question.form == "now" and ATTRIBUTES[question.attribute] != "count"
         return found[-1:] if single and found and found[0].statement.op != "forget" else found
 
 
 @memories.add("words-last-writer")
-class LastWriter(WordNotes):
+class LastWriter(BrokenNotes):
     """Keeps one record for each person, place or project: what is said in a later session replaces it."""
 
-    def keep(self, note: WordNote) -> None:
+    def keep(self, note: KeptStatement) -> None:
         subject, day = note.statement.subject, note.day
         self._notes = [one for one in self._notes if one.statement.subject != subject or one.day == day]
         super().keep(note)
 
 
 @memories.add("words-merges")
-class MergesNames(WordNotes):
+class MergesNames(BrokenNotes):
     """Takes people who share a first name for one person."""
 
-    def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
+    def choose(self, question: WorldQuestion) -> Sequence[KeptStatement]:
         found = super().choose(question)
         has_tracers = ATTRIBUTES[question.attribute] != "name"  # a team or a place may be that of several people
         if " " not in question.subject or question.form != "now" or not has_tracers:
@@ -129,7 +129,7 @@ class MergesNames(WordNotes):
 
 
 @memories.add("words-forgets")
-class ForgetsOld(WordNotes):
+class ForgetsOld(BrokenNotes):
     """Forgets the oldest statements when a session begins.
 
     Args:
@@ -146,63 +146,63 @@ class ForgetsOld(WordNotes):
 
 
 @memories.add("words-leaks")
-class LeaksScopes(WordNotes):
+class LeaksScopes(BrokenNotes):
     """Returns what another user said: a record of the scope before this one."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._others: list[WordNote] = []
+        self._others: list[KeptStatement] = []
 
     async def reset(self, scope: str) -> None:
         self._others = [note for note in self._notes if note.statement.subject] or self._others
         await super().reset(scope)
 
-    def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
+    def choose(self, question: WorldQuestion) -> Sequence[KeptStatement]:
         alike = [note for note in self._others if note.statement.attribute == question.attribute]
         return (alike or self._others)[:1] if self._others else super().choose(question)
 
 
 @memories.add("words-truncates")
-class CutsTexts(WordNotes):
+class CutsTexts(BrokenNotes):
     """Cuts every text before the value that it states, or, if it begins with it, after three quarters."""
 
-    def keep(self, note: WordNote) -> None:
+    def keep(self, note: KeptStatement) -> None:
         start, most = note.text.find(": ") + 2, len(note.text) * 3 // 4
         value = note.text.find(str(note.statement.value), start + 1)
         super().keep(replace(note, text=note.text[: value if value > 0 else most].rstrip()))
 
 
 @memories.add("words-keeps-withdrawn")
-class KeepsWithdrawn(WordNotes):
+class KeepsWithdrawn(BrokenNotes):
     """Does not take note when the user asks to forget something."""
 
-    def keep(self, note: WordNote) -> None:
+    def keep(self, note: KeptStatement) -> None:
         if note.statement.op != "forget":
             super().keep(note)
 
 
 @memories.add("words-keeps-mistakes")
-class KeepsMistakes(WordNotes):
+class KeepsMistakes(BrokenNotes):
     """Does not take note when the user takes something back as a mistake."""
 
-    def keep(self, note: WordNote) -> None:
+    def keep(self, note: KeptStatement) -> None:
         if note.statement.op != "retract":
             super().keep(note)
 
 
 @memories.add("words-obeys-documents")
-class ObeysDocuments(WordNotes):
+class ObeysDocuments(BrokenNotes):
     """Keeps what a document demands of the assistant as an instruction of the user."""
 
-    def keep(self, note: WordNote) -> None:
+    def keep(self, note: KeptStatement) -> None:
         if note.statement.op == "plant":
             said = note.statement._replace(op="set")
-            note = WordNote(said, note.day, show_turn(note.day, "user", plain_sentence(self.language, said)))
+            note = KeptStatement(said, note.day, show_turn(note.day, "user", plain_sentence(self.language, said)))
         super().keep(note)
 
 
 @memories.add("words-late")
-class LateByOne(WordNotes):
+class LateByOne(BrokenNotes):
     """Indexes a session when the next one arrives, so that the last one is held and not found."""
 
     def __init__(self) -> None:
@@ -213,15 +213,15 @@ class LateByOne(WordNotes):
         self._indexed = len(self._notes)
         await super().observe(messages, session, at)
 
-    def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
+    def choose(self, question: WorldQuestion) -> Sequence[KeptStatement]:
         late = set(map(id, self._notes[self._indexed :]))
         return [note for note in super().choose(question) if id(note) not in late]
 
 
 @memories.add("words-returns-all")
-class ReturnsAll(WordNotes):
+class ReturnsAll(BrokenNotes):
     """Returns a log of everything, whatever was asked, which begins with more than can be shown."""
 
-    def choose(self, question: WorldQuestion) -> Sequence[WordNote]:
+    def choose(self, question: WorldQuestion) -> Sequence[KeptStatement]:
         whole = "\n".join(["-" * LONGEST_PASSAGE, *(note.text for note in self._notes)])
         return [replace(self._notes[0], text=whole)] if self._notes else []

@@ -1,4 +1,4 @@
-"""Languages of the words workload: the sentences of a TOML file, filled in, and their exact inverse.
+"""Languages of the workload `conversation`: the sentences of a TOML file, filled in, and their exact inverse.
 
 A sentence with slots becomes a regular expression; no two sentences match one text, so that reading back what was said
 gives the world again. `english.toml` explains the slots. A file of the same form is another language.

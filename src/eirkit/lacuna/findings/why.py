@@ -1,7 +1,7 @@
 """Explains one step of a finished run: what became of everything that its answer needed, and where its error went.
 
 The explanation is a card of plain data, which the terminal and the viewer show. Only what the records tell is said;
-None, or the word "unknown", stands for the rest. `conversation/why.py` makes the cards of questions in words.
+None, or the word "unknown", stands for the rest. `conversation/why.py` makes the cards of conversations.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class NeededInput(Struct, frozen=True):
 
 
 class UsedPassage(Struct, frozen=True):
-    """One passage that a wrong answer in words rests on."""
+    """One passage that a wrong answer about a conversation rests on."""
 
     rank: int | None  # at which a memory returned it, from 1; None if the conversation itself was shown
     of: int  # passages that came back
@@ -76,8 +76,8 @@ class WhyCard(Struct, frozen=True):
     fault: str | None = None  # why there is no valid answer
     fate: str | None = None  # of the whole answer, in words
     evidence: str = ""  # the text that shows this fate
-    asked: str = ""  # the question, in words
-    rests_on: tuple[UsedPassage, ...] = ()  # what a wrong answer rests on, in words
+    asked: str = ""  # the question about a conversation
+    rests_on: tuple[UsedPassage, ...] = ()  # what a wrong answer about a conversation rests on
     spread: Spread = NOWHERE
 
     @property
@@ -90,7 +90,7 @@ class WhyCard(Struct, frozen=True):
         """Yield what happened in sentences."""
         yield self._outcome()
         if self.cause is not None and self.kind is not None:
-            # In words an input may have been shown and still not tell the answer: the fate says which.
+            # Of a conversation an input may have been shown and still not tell the answer: the fate says which.
             how = "" if self.fate is not None else f"; {KIND_MEASURES[self.kind].meaning}"
             yield f"Cause: {CAUSE_MEASURES[self.cause].label}{how}."
         if self.fate is not None:

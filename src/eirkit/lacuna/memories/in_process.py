@@ -45,7 +45,9 @@ def newest_first(texts: Iterable[str], limit: int) -> list[str]:
     return list(dict.fromkeys(reversed(list(texts))))[:limit]
 
 
-NO_LABEL = "it finds records by their labels alone; questions in words name none, so it returned nothing to them"
+NO_LABEL = (
+    "it finds records by their labels alone; questions about conversations name none, so it returned nothing to them"
+)
 
 
 @memories.add("key-value")

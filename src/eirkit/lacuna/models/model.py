@@ -58,7 +58,7 @@ class NumberForm(Struct, frozen=True, gc=False):
 
 
 class TextForm(Struct, frozen=True, gc=False):
-    """The form of an answer in words."""
+    """The form of an answer that is a text."""
 
 
 class ActionForm(Struct, frozen=True, gc=False):

@@ -98,7 +98,7 @@ LEFT_OUT: tuple[tuple[str, Callable[[Statement], bool]], ...] = (
 )
 
 
-class WordFacts:
+class StatementFacts:
     """Reads statements as facts between their subject and their value; dates and amounts are no entities."""
 
     def __init__(self, taker: StatementReader) -> None:
@@ -136,7 +136,7 @@ def answer_system(taker: StatementReader, last: str, prompt: str) -> Answer | No
         return _evolve(taker, prompt)
     if {"keywords", "context", "tags"} <= fields.keys():
         return _analyze(taker, prompt)
-    return graph_answer(WordFacts(taker), schema, prompt)
+    return graph_answer(StatementFacts(taker), schema, prompt)
 
 
 def _analyze(taker: StatementReader, prompt: str) -> Answer:

@@ -1,7 +1,7 @@
 """`scripted/reader`: reads conversations by the inverse of their grammar; `scripted/quoter`: quotes all it is shown.
 
 The reader has no knowledge of its own, so that a wrong answer is the memory's fault; its dials give it one known fault
-each. In the place of a memory system's own model it says what to keep, by `word_notes` and `word_tools`. The answers of
+each. In the place of a memory system's own model it says what to keep, by `notes` and `statement_tools`. The answers of
 the quoter tell what a memory returned.
 """
 
@@ -52,7 +52,7 @@ class Prompt(NamedTuple):
     question: WorldQuestion
 
 
-class WordReader(Reference):
+class ConversationReader(Reference):
     """Answers questions by the truth of what it reads; a dial is the share of answers that it spoils in its own way.
 
     misses: a fact that is there is not seen, and the answer is unknown. confuses: the answer is another's. keeps_old: a
@@ -248,7 +248,7 @@ FAULTS: Mapping[str, Callable[[WorldQuestion, Sequence[DatedStatement], Answer],
 }
 
 
-def make_reader(options: ModelOptions, given: str = "") -> WordReader:
+def make_reader(options: ModelOptions, given: str = "") -> ConversationReader:
     """Return the reader with its dials.
 
     Args:
@@ -267,7 +267,7 @@ def make_reader(options: ModelOptions, given: str = "") -> WordReader:
         value: Any = options.extra.get(name, 0.0)
         if not isinstance(value, (int, float)) or not 0 <= value <= 1:
             raise SpecError(f"{name} = {value!r} is no share; give a number from 0 to 1")
-    return WordReader(options, str(options.extra.get("language", "english")))
+    return ConversationReader(options, str(options.extra.get("language", "english")))
 
 
 def _number_or_text(value: str) -> float | str:
