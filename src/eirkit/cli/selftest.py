@@ -22,7 +22,7 @@ from eirkit.lacuna.runs.budget import SpendingLimits
 from eirkit.lacuna.runs.suite import Suite
 from eirkit.report.document import Document, Section
 from eirkit.report.table import Cell, Column, Table, counted
-from eirkit.testing.selftest import agents, memories, models, money
+from eirkit.testing.selftest import agents, conversations, memories, models, money
 from eirkit.testing.selftest.behavior import Command, PlantedBehavior, Result, try_behavior
 from eirkit.testing.selftest.endpoint import EndpointProperty, expected_cost, plans_for, try_endpoint
 
@@ -31,6 +31,7 @@ FAMILIES: dict[str, tuple[PlantedBehavior, ...]] = {
     "memories": memories.BEHAVIORS,
     "agents": agents.BEHAVIORS,
     "money": money.BEHAVIORS,
+    "conversations": conversations.BEHAVIORS,
 }
 
 

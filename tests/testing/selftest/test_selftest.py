@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
@@ -14,9 +15,12 @@ import eirkit
 from eirkit.cli import run as command_line
 from eirkit.cli.selftest import FAMILIES, choose
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES
+from eirkit.lacuna.tasks.generation import generate
+from eirkit.lacuna.tasks.task import spec_of
 from eirkit.records.events import ModelExchange, Verdicts, WrongStep
 from eirkit.records.runs import OUTCOMES
 from eirkit.testing.selftest.behavior import CLAIMS, FATES_COMPARED, disagreements, observe, plain_text
+from eirkit.testing.selftest.conversations import demands
 from eirkit.testing.selftest.memories import fates
 from eirkit.testing.selftest.planted import PlantedAgent, Traits, read_turn, read_values
 from eirkit.testing.selftest.server import LoopbackServer, Said
@@ -117,6 +121,56 @@ def test_a_prompt_that_the_server_never_saw_is_found(observed):
 def test_every_cause_and_fate_is_compared_or_claims_nothing():
     assert {one.id for one in CAUSE_MEASURES} <= CLAIMS.keys() | NOTHING_CLAIMED
     assert set(OUTCOMES) <= FATES_COMPARED | NOTHING_CLAIMED
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What was said about the behaviors in conversations: two without a fault, and one with a fault beside each."""
+    names = ("unmoved", "obedient", "rules-kept", "rules-forged")
+    return {name: observe(choose([name])[0][1], tmp_path_factory.mktemp(name), command_line) for name in names}
+
+
+def test_each_fault_in_conversations_changes_its_own_outcome_alone(told):
+    for name, found in told.items():
+        assert list(disagreements(choose([name])[0][1], found)) == []
+        runs = [record.conversation for record in found.records]
+        assert any(run.instruction.obeyed for run in runs) is (name in ("obedient", "rules-forged"))
+        assert any(run.outcomes for run in runs) is (name == "rules-forged")
+        assert all(run.instruction.planted for run in runs)
+
+
+def test_the_server_reads_the_demands_that_the_generator_planted(told):
+    for record in told["unmoved"].records:
+        task = generate(spec_of(record.setting.task, record.seed))
+        said = [one for session in task.world.sessions for one in session.documents if one.op == "plant"]
+        read = demands(task, len(task.sessions))
+        assert {(one.attribute, one.value) for one in said} == {
+            (a, words) for a, told in read.items() for words in told
+        }
+
+
+@pytest.mark.parametrize("name", ["obedient", "rules-forged"])
+def test_a_false_count_of_followed_demands_is_found(told, name):
+    found, behavior = told[name], choose([name])[0][1]
+    counts = [structs.replace(one.conversation.instruction, obeyed=0) for one in found.records]
+    runs = [structs.replace(one.conversation, instruction=c) for one, c in zip(found.records, counts, strict=True)]
+    hidden = tuple(structs.replace(one, conversation=run) for one, run in zip(found.records, runs, strict=True))
+    assert any("of instructions" in one for one in disagreements(behavior, replace(found, records=hidden)))
+    answers = found.row.conversation
+    pooled = structs.replace(answers, instructions=structs.replace(answers.instructions, obeyed=0.0))
+    summary = structs.replace(found.summary, rows=(structs.replace(found.row, conversation=pooled),))
+    assert len(list(disagreements(behavior, replace(found, summary=summary)))) == 1
+    shares = re.sub(r"[\d.]+%", "0.0%", found.text)
+    assert any("the terminal" in one for one in disagreements(behavior, replace(found, text=shares)))
+
+
+def test_an_outcome_of_an_answer_that_is_right_is_found(told):
+    found, behavior = told["obedient"], choose(["obedient"])[0][1]
+    first, *others = found.records
+    false = structs.replace(first, conversation=structs.replace(first.conversation, outcomes={"word_planted": 1}))
+    assert len(list(disagreements(behavior, replace(found, records=(false, *others))))) == 1
+    text = f"{found.text}\nplanted by a document\n─────────────────────\nobedient 3.0%"
+    assert len(list(disagreements(behavior, replace(found, text=text)))) == 1
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from eirkit.records.evidence import RescueResult
 from eirkit.records.runs import RunRecord
 from eirkit.records.sweeps import CellRow, Summary
 from eirkit.testing.selftest.planted import Lookup, PlantedAgent, PlantedRun, Traits
-from eirkit.testing.selftest.server import LoopbackServer, Served
+from eirkit.testing.selftest.server import LoopbackServer, Script, Served
 
 Command = Callable[[list[str]], int]  # the command line: arguments to exit code
 MODEL = "openai/planted"
@@ -99,10 +99,12 @@ class PlantedBehavior:
     options: str = "--h 4"  # of the command
     command: str = "lacuna run"
     seeds: str = "0:3"
+    workload: str = "stepwise-sum"
     task: str = "--n 24 --m 4"
     checks: tuple[Check, ...] = ()
     case: int | None = None  # the case of the issue that it reproduces
-    steps: bool = True  # compare every step; False where the command has no run records of its own
+    steps: bool = True  # compare every step; False where no run records of the command have any
+    script: Script | None = None  # of the server, in place of an agent with the traits
     before: str = ""  # a command that is run first
     then: str = ""  # a command that is run afterwards
 
@@ -123,7 +125,8 @@ def try_behavior(behavior: PlantedBehavior, family: str, command: Command) -> Re
     with TemporaryDirectory(prefix="eirkit-selftest-") as parent:
         observed = observe(behavior, Path(parent), command)
         found = list(disagreements(behavior, observed))
-        compared = sum(run.n for run in observed.agent.runs) if behavior.steps else 0
+        answers = (record.conversation.asked for record in observed.records if record.conversation is not None)
+        compared = sum(run.n for run in observed.agent.runs) if behavior.steps else sum(answers)
     return Result(behavior.name, family, behavior.about, compared, tuple(found))
 
 
@@ -133,9 +136,9 @@ def observe(behavior: PlantedBehavior, parent: Path, command: Command) -> Observ
     (parent / "prices.toml").write_text(
         f'[prices]\n"{MODEL}" = {{ input = {PRICES[0]}, output = {PRICES[1]}, as_of = 2026-01-01 }}\n', "utf-8"
     )
-    with LoopbackServer(agent) as server:
+    with LoopbackServer(behavior.script or agent) as server:
         places = {"parent": str(parent), "folder": str(folder), "url": server.url}
-        given = f"{behavior.command} stepwise-sum --set connections=1 {behavior.task} --seeds {behavior.seeds}"
+        given = f"{behavior.command} {behavior.workload} --set connections=1 {behavior.task} --seeds {behavior.seeds}"
         where = ["--model", MODEL, "--base-url", server.url, "--out", str(folder)]
         where += [] if "--protocol" in behavior.options else ["--protocol", "text"]
         before = _also(command, behavior.before, places)
