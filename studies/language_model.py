@@ -17,10 +17,10 @@ from pathlib import Path
 import eirkit
 from eirkit.lacuna.findings.statistics import end_to_end_accuracy, informed_accuracy
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.budget import Budget, SpendingLimits
 from eirkit.lacuna.runs.capability import PAPER_THRESHOLD, THRESHOLD
 from eirkit.lacuna.runs.recorded_rescues import RescueExperiment
+from eirkit.lacuna.runs.rescue import RescueSetup
 from eirkit.lacuna.runs.runner import Results
 from eirkit.lacuna.runs.sweep import open_plan, write_result
 from eirkit.lacuna.tasks.task import TaskSpec

@@ -40,10 +40,10 @@ from eirkit.errors import EirkitError, InputFileError
 from eirkit.lacuna.findings.summary import SUMMARY_SCHEMA
 from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.model import Model, ModelOptions
-from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.budget import Budget, SpendingLimits
 from eirkit.lacuna.runs.cells import CellPlan
 from eirkit.lacuna.runs.journal import read_journal
+from eirkit.lacuna.runs.rescue import RescueSetup
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import open_plan, resume_sweep, start_sweep
 from eirkit.lacuna.tasks.task import TaskSpec

@@ -20,8 +20,7 @@ from eirkit.errors import UsageError
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.models.network.decoding import Memory, cached_replies
-from eirkit.lacuna.runs.arms import RescueSetup
-from eirkit.lacuna.runs.rescue import rescue
+from eirkit.lacuna.runs.rescue import RescueSetup, rescue
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.records.settings import Access
 from eirkit.registry import load_object

@@ -23,10 +23,9 @@ from eirkit.lacuna.findings.validity import papers_verdict
 from eirkit.lacuna.memories.factory import profile_record
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.capability import NO_CONTROL, THRESHOLD
 from eirkit.lacuna.runs.recorded_rescues import RescueExperiment, not_excluded
-from eirkit.lacuna.runs.rescue import Rescue
+from eirkit.lacuna.runs.rescue import Rescue, RescueSetup
 from eirkit.lacuna.runs.runner import Results
 from eirkit.lacuna.tasks.policy import policies
 from eirkit.lacuna.tasks.task import AnySpec, TaskSpec

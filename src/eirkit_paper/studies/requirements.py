@@ -13,9 +13,8 @@ from eirkit.eir.bisimulation import count_process
 from eirkit.eir.contract import count_contract, count_signatures
 from eirkit.eir.demand import full_lookup, running_maximum, stepwise_sum, store_recall
 from eirkit.errors import InfrastructureError
-from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.cells import ARMS
-from eirkit.lacuna.runs.rescue import rescue
+from eirkit.lacuna.runs.rescue import RescueSetup, rescue
 from eirkit.lacuna.runs.runner import runner_or_temporary
 from eirkit.lacuna.tasks.generation import generate, graph_of, prepare
 from eirkit.lacuna.tasks.task import TaskSpec, fingerprint

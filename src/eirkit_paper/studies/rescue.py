@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.capability import assess_gate
-from eirkit.lacuna.runs.rescue import measure_rescue
+from eirkit.lacuna.runs.rescue import RescueSetup, measure_rescue
 from eirkit.lacuna.runs.runner import runner_or_temporary
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.records.evidence import ArmRow

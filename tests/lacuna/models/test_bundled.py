@@ -16,8 +16,7 @@ from eirkit.lacuna.agents.protocol import Answer, read_answer
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.models.factory import make_model, preflight
 from eirkit.lacuna.models.model import ModelOptions, NumberForm, Request
-from eirkit.lacuna.runs.arms import RescueSetup
-from eirkit.lacuna.runs.rescue import rescue
+from eirkit.lacuna.runs.rescue import RescueSetup, rescue
 from eirkit.lacuna.runs.sessions import make_session
 from eirkit.lacuna.tasks.generation import generate, generate_many, prepare
 from eirkit.lacuna.tasks.task import TaskSpec

@@ -13,9 +13,8 @@ from eirkit.errors import SpecError
 from eirkit.lacuna.agents.session import inject_nothing
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.cells import ARMS, CellPlan, Restoration, Sham
-from eirkit.lacuna.runs.rescue import rescue
+from eirkit.lacuna.runs.rescue import RescueSetup, rescue
 from eirkit.lacuna.runs.runner import Runner
 from eirkit.lacuna.tasks.generation import generate, prepare
 from eirkit.lacuna.tasks.task import TaskSpec

@@ -13,9 +13,9 @@ import pytest
 
 from eirkit.errors import InputFileError, UsageError
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.budget import Budget
 from eirkit.lacuna.runs.cells import CellPlan
+from eirkit.lacuna.runs.rescue import RescueSetup
 from eirkit.lacuna.runs.runner import Runner
 from eirkit.lacuna.runs.store import RunStore, is_unused_folder
 from eirkit.lacuna.runs.suite import read_suite

@@ -9,6 +9,7 @@ those that fail are excluded; figures of the others are shown and claim nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,7 +25,7 @@ from eirkit.lacuna.models.model import Batching, ModelOptions
 from eirkit.lacuna.runs.budget import is_scripted
 from eirkit.lacuna.runs.cells import Cell, CellPlan, Planned
 from eirkit.lacuna.runs.family import family_of
-from eirkit.lacuna.runs.runner import Results, Runner, counted_losses, runner_or_temporary
+from eirkit.lacuna.runs.runner import Results, Runner, runner_or_temporary
 from eirkit.lacuna.tasks.generation import generate_many
 from eirkit.lacuna.tasks.task import AnySpec, GeneratedTask, spec_of
 from eirkit.records.evidence import CapabilityCell, CapabilityResult, CapabilitySettings, Interval, Passing
@@ -215,7 +216,7 @@ def _measured(model: str, spec: AnySpec, control: Control, options: ModelOptions
         verdict=ours.verdict,
         passes=ours.verdict == "passes",
         reason=_reason(ours, informed_accuracy(aided) if aided else None) if scores else NOT_SCORED,
-        failures=counted_losses(results.losses([*plain, *tool]).values()),
+        failures=dict(Counter(results.losses([*plain, *tool]).values())),
     )
 
 

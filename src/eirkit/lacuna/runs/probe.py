@@ -6,6 +6,7 @@ cone cut at the resident records, which includes the target and excludes residen
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -19,7 +20,7 @@ from eirkit.lacuna.findings.statistics import mean
 from eirkit.lacuna.models.factory import common_protocol
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.cells import Cell, CellPlan
-from eirkit.lacuna.runs.runner import Results, Runner, counted_losses, runner_or_temporary
+from eirkit.lacuna.runs.runner import Results, Runner, runner_or_temporary
 from eirkit.lacuna.tasks.cones import cone_of
 from eirkit.lacuna.tasks.generation import generate_many, graph_of
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
@@ -129,7 +130,7 @@ class ProbeExperiment:
                 traces = [(task, lost, results.trace(cell, task.spec.seed)) for cell, task, lost in cells]
                 scores = [score_probe(task, lost, trace) for task, lost, trace in traces if trace is not None]
                 lost = results.losses((cell, [task.spec.seed]) for cell, task, _ in cells)
-                rows.append(_row(name, model, scores, counted_losses(lost.values())))
+                rows.append(_row(name, model, scores, dict(Counter(lost.values()))))
                 for score in scores:
                     found = structs.asdict(score)
                     probes.append(Probe(workload=name, model=model, reads=len(score.order), **found))

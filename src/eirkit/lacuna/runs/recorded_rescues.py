@@ -12,11 +12,10 @@ from msgspec import structs
 
 from eirkit.lacuna.models.factory import common_protocol
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.capability import GATE, CapabilityExperiment, judged_as, measure_gates, models_to_control
 from eirkit.lacuna.runs.cells import CellPlan
 from eirkit.lacuna.runs.probe import ProbeExperiment
-from eirkit.lacuna.runs.rescue import Rescue, measure_rescue
+from eirkit.lacuna.runs.rescue import Rescue, RescueSetup, measure_rescue
 from eirkit.lacuna.runs.runner import Results
 from eirkit.records.database import SweepDatabase
 from eirkit.records.evidence import (

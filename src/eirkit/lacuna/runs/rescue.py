@@ -9,26 +9,111 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 from msgspec import structs
 
-from eirkit.errors import InputFileError
+from eirkit.errors import InputFileError, SpecError
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.findings.intervals import paired
 from eirkit.lacuna.findings.statistics import deviation, mcnemar, mean, sign_flip
 from eirkit.lacuna.findings.validity import check_validity, repair_shown, system_remarks
+from eirkit.lacuna.memories.factory import check_plan
+from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.runs.arms import RescueSetup
-from eirkit.lacuna.runs.cells import Cell, CellPlan
-from eirkit.lacuna.runs.family import Unrecovered, family_of
+from eirkit.lacuna.runs.cells import Cell, CellPlan, Planned
+from eirkit.lacuna.runs.family import RescuedRun, TaskFamily, family_of
 from eirkit.lacuna.runs.runner import Results, Runner, runner_or_temporary
 from eirkit.lacuna.tasks.generation import generate_many
-from eirkit.lacuna.tasks.task import GeneratedTask
-from eirkit.records.evidence import ArmRow, Compared, Contrast
+from eirkit.lacuna.tasks.policy import find_policy
+from eirkit.lacuna.tasks.task import AnySpec, spec_of
+from eirkit.records.evidence import ArmRow, Compared, Contrast, RescueSettings
 from eirkit.records.runs import OUTCOMES, Outcome, RunScore
-from eirkit.records.settings import Arm
+from eirkit.records.settings import ACTION_LIMIT, EXTERNAL, NATIVE, STRICT, Access, Arm, RescueArm, Truth
 from eirkit.records.sweeps import Validity
+
+
+@dataclass(frozen=True, slots=True)
+class RescueSetup:
+    """The condition that all arms share."""
+
+    spec: AnySpec
+    h: int | None  # None in conversations
+    policy: str = "fifo"
+    truth: Truth = "true"
+    managed: bool = False  # the action loop in place of Controlled Retention; recovery is off in both
+    memory: MemoryPlan | None = None  # for the action loop; then the last h records stay in context, or none if strict
+    actions: int = ACTION_LIMIT  # of a run in the action loop
+
+    def cells(self, models: Iterable[str], options: ModelOptions, seeds: Sequence[int]) -> Iterator[Planned]:
+        """Yield every arm of every model.
+
+        Raises:
+            SpecError: there are no seeds.
+        """
+        if not seeds:
+            raise SpecError("no seeds are given; give at least one")
+        for model in models:
+            yield from ((self.cell(arm, model, options), seeds) for arm in self.arms)
+
+    @property
+    def family(self) -> TaskFamily[Any, Any]:
+        return family_of(self.spec)
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        return self.family.arms
+
+    @property
+    def only_lacking(self) -> bool:
+        """True if only what the memory did not return is restored, and counts."""
+        return self.memory is not None and self.family.only_lacking
+
+    def cell(self, arm: Arm, model: str, options: ModelOptions) -> Cell:
+        done = RescueArm(arm, self.truth, only_lacking=self.only_lacking)
+        return Cell(self.spec.with_seed(0), model, self.access, options, done)
+
+    @property
+    def access(self) -> Access:
+        """How agents access their earlier results, in all arms."""
+        return self.family.rescue_access(self._asked)
+
+    @property
+    def _asked(self) -> Access:
+        if self.memory is not None:
+            memory, panel = self.memory, self.panel or NATIVE
+            return Access(EXTERNAL, None, memory.name, dict(memory.settings), panel, h=self.h, actions=self.actions)
+        if self.managed:
+            return Access(self.policy, None, h=self.h, actions=self.actions)
+        return Access(policy=self.policy, h=self.h)
+
+    @property
+    def panel(self) -> str | None:
+        """`strict` if the memory is limited to h records and nothing stays in context; None without a memory."""
+        return None if self.memory is None else NATIVE if self.memory.limit is None else STRICT
+
+    def check(self) -> None:
+        """Raise UsageError if the policy or the memory system is unknown or cannot be used as requested."""
+        find_policy(self.policy)
+        if self.memory is not None:
+            check_plan(self.memory)
+
+    @classmethod
+    def of(cls, settings: RescueSettings) -> RescueSetup:
+        """Return the condition that the settings of a plan describe."""
+        memory = None
+        if settings.memory is not None:
+            limit = settings.h if settings.panel == STRICT else None
+            memory = MemoryPlan(settings.memory, settings.memory_settings, limit)
+        return cls(
+            spec_of(settings.task),
+            settings.h,
+            settings.policy,
+            settings.truth,
+            settings.managed,
+            memory,
+            settings.actions,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +155,12 @@ class Rescue:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    verdicts: tuple[Verdict, ...]
+    answers: RescuedRun
     score: RunScore
-    unrecovered: Unrecovered
     outcomes: Mapping[Outcome, int] | None  # of an external memory
-    old: frozenset[int] = frozenset()  # questions of a conversation that were answered with an old value
-    outdated: frozenset[int] = frozenset()  # questions about something that was said differently before
-    systems: tuple[str, ...] = ()  # lines about the memory system
+    systems: tuple[str, ...]  # lines about the memory system
 
 
-_BLIND = ("blind", "unexplained")
 Runs = Mapping[int, _Run]  # by seed
 Steps = Mapping[int, Collection[int]]  # by seed
 
@@ -104,11 +185,20 @@ def measure_rescue(
     systems: dict[str, None] = {}
     for model in models:
         runs = {arm: _read_arm(setup, setup.cell(arm, model, options), seeds, results) for arm in setup.arms}
-        failures += _failures(setup, model, options, seeds, results)
+        arms = {setup.cell(arm, model, options).id: arm for arm in setup.arms}
+        losses = results.losses(setup.cells([model], options, seeds))
+        failures += [f"{model}, {arms[cell]}, seed {seed}: {why}" for (cell, seed), why in losses.items()]
         systems |= dict.fromkeys(line for arm in runs.values() for run in arm.values() for line in run.systems)
-        chosen = _chosen(setup, runs["control"])
-        blind, right = (sum(getattr(run.score, name) for run in runs["control"].values()) for name in _BLIND)
-        validity[model] = check_validity(blind, right, setup.spec, recognized=setup.memory is not None)
+        control = runs["control"]
+        # A memory returns some missing inputs. The control arm tells at which steps it does not, and the same count in
+        # every arm; without a memory all steps with a miss do.
+        chosen = {seed: run.answers.unrecovered for seed, run in control.items()} if setup.only_lacking else None
+        validity[model] = check_validity(
+            sum(run.score.blind for run in control.values()),
+            sum(run.score.unexplained for run in control.values()),
+            setup.spec,
+            recognized=setup.memory is not None,
+        )
         memory = None if setup.memory is None else setup.memory.name
         made = (_row(model, arm, runs[arm], len(seeds), chosen, has_old="stale" in setup.arms) for arm in setup.arms)
         rows += [structs.replace(row, memory=memory) for row in made]
@@ -116,97 +206,67 @@ def measure_rescue(
         for first, second in pairs:
             contrasts += _contrast(model, (first, second), runs[first], runs[second], chosen)
         if "stale" in setup.arms:
-            outdated = {seed: run.outdated for seed, run in runs["control"].items()}
+            outdated = {seed: run.answers.outdated for seed, run in control.items()}
             for of in get_args(Compared):
-                contrasts += _contrast(model, ("stale", "control"), runs["stale"], runs["control"], outdated, of)
+                contrasts += _contrast(model, ("stale", "control"), runs["stale"], control, outdated, of)
     return Rescue(tuple(rows), tuple(contrasts), tuple(failures), validity, tuple(systems))
-
-
-def _failures(
-    setup: RescueSetup, model: str, options: ModelOptions, seeds: Sequence[int], results: Results
-) -> Iterator[str]:
-    """Yield why runs of a model were lost."""
-    arms = {setup.cell(arm, model, options).id: arm for arm in setup.arms}
-    for (cell, seed), why in results.losses(setup.cells([model], options, seeds)).items():
-        yield f"{model}, {arms[cell]}, seed {seed}: {why}"
-
-
-def _chosen(setup: RescueSetup, control: Runs) -> Steps | None:
-    """Return the steps that count, by seed; None if all steps with a miss do.
-
-    A memory returns some missing inputs. The control arm determines at which steps it does not, and the same steps
-    count in every arm.
-    """
-    return None if not setup.only_lacking else {seed: run.unrecovered for seed, run in control.items()}
 
 
 def _read_arm(setup: RescueSetup, cell: Cell, seeds: Sequence[int], results: Results) -> dict[int, _Run]:
     """Return the runs of an arm that have ended, by seed."""
     found = {}
     for task in generate_many(setup.spec, seeds):
-        if (run := _read_run(task, cell, results)) is not None:
-            found[task.spec.seed] = run
+        seed = task.spec.seed
+        record, trace = results.record(cell, seed), results.trace(cell, seed)
+        if record is None or trace is None:
+            continue
+        if record.score is None:
+            raise InputFileError(f"run {record.run} has no score; restore the folder")
+        answers = setup.family.rescued(task, record, trace)
+        outcomes = None if record.memory is None or record.conversation is not None else record.memory.outcomes
+        found[seed] = _Run(answers, record.score, outcomes, system_remarks([(cell.access.memory, record.memory)]))
     return found
 
 
-def _read_run(task: GeneratedTask, cell: Cell, results: Results) -> _Run | None:
-    seed = task.spec.seed
-    record, trace = results.record(cell, seed), results.trace(cell, seed)
-    if record is None or trace is None:
-        return None
-    systems = system_remarks([(cell.access.memory, record.memory)])
-    if record.score is None:
-        raise InputFileError(f"run {record.run} has no score; restore the folder")
-    found = family_of(task.spec).rescued(task, record, trace)
-    outcomes = None if record.memory is None or record.conversation is not None else record.memory.outcomes
-    return _Run(found.verdicts, record.score, found.unrecovered, outcomes, found.old, found.outdated, systems)
-
-
 def _row(model: str, arm: Arm, runs: Runs, attempted: int, chosen: Steps | None, *, has_old: bool) -> ArmRow:
-    missed = [
-        verdict.correct for seed, run in runs.items() for verdict in run.verdicts if _counts(verdict, seed, chosen)
-    ]
+    counted = [(run, v) for seed, run in runs.items() for v in run.answers.verdicts if _counts(v, seed, chosen)]
+    outcomes = [run.outcomes for run in runs.values() if run.outcomes is not None]
     scores = [run.score for run in runs.values()]
     accuracies = [found.accuracy for found in scores]
     return ArmRow(
         model=model,
         arm=arm,
-        steps=len(missed),
-        accuracy=mean(map(float, missed)),
+        steps=len(counted),
+        accuracy=mean(float(verdict.correct) for _, verdict in counted),
         scored=len(scores),
         attempted=attempted,
         trajectory_accuracy=mean(accuracies),
         trajectory_accuracy_sd=deviation(accuracies),
         self_consistent_accuracy=mean(found.self_consistent_accuracy for found in scores),
         missed_steps=mean(float(found.missed) for found in scores),
-        outcomes=_sum_outcomes(runs.values()),
-        misled=_misled(runs, chosen) if has_old else None,
+        outcomes={name: sum(counts.get(name, 0) for counts in outcomes) for name in OUTCOMES} if outcomes else None,
+        misled=mean(float(verdict.t in run.answers.old) for run, verdict in counted) if has_old else None,
     )
-
-
-def _misled(runs: Runs, chosen: Steps | None) -> float | None:
-    """Return the share of the steps that count which were answered with an old value."""
-    counted = [(run, v.t) for seed, run in runs.items() for v in run.verdicts if _counts(v, seed, chosen)]
-    return mean(float(t in run.old) for run, t in counted)
-
-
-def _sum_outcomes(runs: Iterable[_Run]) -> dict[Outcome, int] | None:
-    found = [run.outcomes for run in runs if run.outcomes is not None]
-    return {outcome: sum(counts.get(outcome, 0) for counts in found) for outcome in OUTCOMES} if found else None
 
 
 def _contrast(
     model: str, arms: tuple[Arm, Arm], first: Runs, second: Runs, chosen: Steps | None, of: Compared = "accuracy"
 ) -> list[Contrast]:
     """Return the comparison of two arms; empty if they share no step with a miss."""
-    shared = {seed: _pairs(first[seed], second[seed], seed, chosen, of) for seed in first if seed in second}
-    by_trajectory = [pairs for pairs in shared.values() if pairs]
+    by_trajectory = []
+    for seed in (seed for seed in first if seed in second):
+        one, other = first[seed].answers, second[seed].answers
+        verdicts = zip(one.verdicts, other.verdicts, strict=True)
+        both = [(a, b) for a, b in verdicts if _counts(a, seed, chosen) and _counts(b, seed, chosen)]
+        if both:
+            by_trajectory.append(
+                [(a.t in one.old, b.t in other.old) if of == "misled" else (a.correct, b.correct) for a, b in both]
+            )
     if not by_trajectory:
         return []
     pairs = [pair for trajectory in by_trajectory for pair in trajectory]
     gains = [sum(a - b for a, b in trajectory) for trajectory in by_trajectory]
     sizes = [len(trajectory) for trajectory in by_trajectory]
-
     return [
         Contrast(
             model=model,
@@ -219,14 +279,6 @@ def _contrast(
             of=of,
         )
     ]
-
-
-def _pairs(first: _Run, second: _Run, seed: int, chosen: Steps | None, of: Compared) -> list[tuple[bool, bool]]:
-    verdicts = zip(first.verdicts, second.verdicts, strict=True)
-    both = [(a, b) for a, b in verdicts if _counts(a, seed, chosen) and _counts(b, seed, chosen)]
-    if of == "misled":
-        return [(a.t in first.old, b.t in second.old) for a, b in both]
-    return [(a.correct, b.correct) for a, b in both]
 
 
 def _counts(verdict: Verdict, seed: int, chosen: Steps | None) -> bool:

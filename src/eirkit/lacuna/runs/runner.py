@@ -7,7 +7,6 @@ connections. Free models may run on the workers of an engine. Only this process 
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -154,8 +153,15 @@ class Runner:
         """Return the progress of a plan before it continues."""
         done = self.recover()
         left = [sum(seed not in done.get(cell.id, ()) for seed in seeds) for cell, seeds in plan.plan()]
-        counts = (len(plan) - sum(left), len(plan), left.count(0), len(left), 0, 0)
-        return Progress(*counts, self.budget.ledger.spent_usd)
+        return Progress(
+            runs=len(plan) - sum(left),
+            planned_runs=len(plan),
+            cells=left.count(0),
+            planned_cells=len(left),
+            failed=0,
+            steps=0,
+            spent_usd=self.budget.ledger.spent_usd,
+        )
 
     def complete(self, plan: RunPlan) -> Results:
         """Run the rest of a plan and return its runs; failed ones are missing.
@@ -185,11 +191,7 @@ class Runner:
         for cell, seeds in plan.plan():
             left.get(cell.id, set()).difference_update(seeds)
         if wrong := [f"{cell}-{min(seeds)}" for cell, seeds in left.items() if seeds]:
-            raise _misplaced(self.store.folder, wrong[0])
-
-
-def _misplaced(folder: Path, run: str) -> InputFileError:
-    return InputFileError(f"{folder}: run {run} is not planned; restore the folder")
+            raise InputFileError(f"{self.store.folder}: run {wrong[0]} is not planned; restore the folder")
 
 
 @contextmanager
@@ -317,9 +319,17 @@ class Execution:
         self._show()
 
     def _show(self) -> None:
-        spent = self.runner.budget.ledger.spent_usd
-        counts = (self._runs, len(self.plan), self._cells, len(self._left), self._failed, self._steps)
-        self.runner.observe(Progress(*counts, spent))
+        self.runner.observe(
+            Progress(
+                runs=self._runs,
+                planned_runs=len(self.plan),
+                cells=self._cells,
+                planned_cells=len(self._left),
+                failed=self._failed,
+                steps=self._steps,
+                spent_usd=self.runner.budget.ledger.spent_usd,
+            )
+        )
 
 
 class Results:
@@ -347,15 +357,9 @@ class Results:
         """Return why runs have not finished, by cell and seed, in the order of the plan."""
         missing = [(cell, seed) for cell, seeds in planned for seed in seeds if self.record(cell, seed) is None]
         failures = self.database.failures(control=self.control) if missing else []
-        last = {failure.run: _words(failure) for failure in failures}
-        return {(cell.id, seed): last.get(cell.run_id(seed), NOT_RUN) for cell, seed in missing}
-
-
-def counted_losses(losses: Iterable[str]) -> dict[str, int]:
-    """Return the number of runs lost for each reason."""
-    return dict(Counter(losses))
-
-
-def _words(failure: Failure) -> str:
-    said = cause_of(failure.message)
-    return f"{failure.kind} failed: {said}; fix it and run again" if failure.kind in PLUG_INS else said
+        why = dict.fromkeys((cell.run_id(seed) for cell, seed in missing), NOT_RUN)
+        for failure in failures:
+            said = cause_of(failure.message)
+            is_ours = failure.kind not in PLUG_INS
+            why[failure.run] = said if is_ours else f"{failure.kind} failed: {said}; fix it and run again"
+        return {(cell.id, seed): why[cell.run_id(seed)] for cell, seed in missing}

@@ -16,10 +16,10 @@ from eirkit.eir.demand import final_sum, pressure
 from eirkit.errors import InputFileError, UsageError
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.models.network.decoding import cached_replies
-from eirkit.lacuna.runs.arms import RescueSetup
 from eirkit.lacuna.runs.budget import Budget
 from eirkit.lacuna.runs.manifest import read_manifest
 from eirkit.lacuna.runs.recorded_rescues import RescueExperiment
+from eirkit.lacuna.runs.rescue import RescueSetup
 from eirkit.lacuna.runs.store import is_unused_folder
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import open_plan, start_sweep, write_result
