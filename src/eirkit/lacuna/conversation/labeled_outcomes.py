@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.conversation.labeled import LabeledConversation, has_words, plain_words
-from eirkit.lacuna.conversation.outcomes import LONGEST_EVIDENCE, AnswerVerdict, Seen, record_of
+from eirkit.lacuna.conversation.outcomes import LONGEST_EVIDENCE, AnswerVerdict, Seen, looks_at, record_of
 from eirkit.lacuna.conversation.published import ABSTAIN, LabeledQuestion
 from eirkit.records.runs import ConversationRun, EvidenceCounts
 
@@ -122,17 +121,11 @@ def judge_labeled(
     task: LabeledConversation, trace: Trace, condition: str, shown: Mapping[int, str]
 ) -> tuple[list[AnswerVerdict], ConversationRun]:
     """Return the verdicts on all questions of a run, and what its record says about them."""
-    judge = LabelJudge(task)
-    stored = tuple(one.stored for one in trace.consultations if one.call.verb == "observe")
-    recalled = {one.t: one.passages for one in trace.consultations if one.call.verb == "recall"}
-    submitted = {one.t: one.text for one in trace.decisions}
+    judge, submitted = LabelJudge(task), {one.t: one.text for one in trace.decisions}
     verdicts = []
     labeled = all_shown = some_shown = 0
-    for question in task.questions:
-        given = submitted.get(question.t)
-        passages = recalled.get(question.t, ()) if condition == MEMORY else (shown[question.after],)
-        seen = Seen(passages, stored[: question.after], condition == MEMORY, condition == COMPACTION)
-        verdict, needed, found = judge.judge(question.t, given, seen)
+    for question, seen in zip(task.questions, looks_at(task, trace, condition, shown), strict=True):
+        verdict, needed, found = judge.judge(question.t, submitted.get(question.t), seen)
         verdicts.append(verdict)
         labeled += needed > 0
         all_shown += 0 < needed == found

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -79,8 +79,18 @@ class AnswerVerdict:
         """Return the outcome in the terms of all runs: wrong for lack of information, or by the reader itself."""
         cause, kind = (None, None) if self.fate is None else _OWN.get(self.fate, ("state_supply", "missing"))
         answered = self.fate != "word_unreadable"
-        found = (self.missed, answered, self.right, self.right, cause, kind, not self.missed)
-        return Verdict(self.t, True, True, *found)
+        return Verdict(
+            t=self.t,
+            scored=True,
+            consumes=True,
+            missed=self.missed,
+            answered=answered,
+            correct=self.right,
+            self_consistent=self.right,
+            cause=cause,
+            kind=kind,
+            informed=not self.missed,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,19 +458,25 @@ def judge_conversation(
     Args:
         shown: the conversation as it was shown after a number of sessions, where it is known.
     """
-    judge = ConversationJudge(task)
+    judge, submitted = ConversationJudge(task), {one.t: one.text for one in trace.decisions}
+    looks = looks_at(task, trace, condition, shown)
+    return [judge.judge(asked, submitted.get(asked.t), seen) for asked, seen in zip(task.questions, looks, strict=True)]
+
+
+def looks_at(task: Conversation, trace: Trace, condition: str, shown: Mapping[int, str]) -> Iterator[Seen]:
+    """Yield what was shown for each question of a run, and what the memory held."""
     stored = tuple(one.stored for one in trace.consultations if one.call.verb == "observe")
     recalled = {one.t: one.passages for one in trace.consultations if one.call.verb == "recall"}
-    submitted = {one.t: one.text for one in trace.decisions}
     opaque = {one.t for one in trace.exchanges if one.is_compacted}
-    found = []
     for asked in task.questions:
         passages = recalled.get(asked.t, ()) if condition == MEMORY else (shown.get(asked.after, ""),)
-        passages = () if asked.t in opaque else passages
-        given = submitted.get(asked.t)
-        seen = Seen(passages, stored[: asked.after], condition == MEMORY, condition == COMPACTION, asked.t in opaque)
-        found.append(judge.judge(asked, given, seen))
-    return found
+        yield Seen(
+            passages=() if asked.t in opaque else passages,
+            stored=stored[: asked.after],
+            memory=condition == MEMORY,
+            summarized=condition == COMPACTION,
+            opaque=asked.t in opaque,
+        )
 
 
 def recorded_verdicts(task: Conversation, record: ConversationRun) -> list[Verdict]:

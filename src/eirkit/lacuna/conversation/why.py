@@ -105,9 +105,18 @@ def _statement(
     else:
         lines.append(("returned", f"at rank {place + 1} of {came}: {quote(seen.passages[place])}"))
         lines.append(("used", {None: UNKNOWN, True: "yes, the answer rests on it", False: "no"}[used]))
-    rank, passage = (None, None) if place is None else (place + 1, seen.passages[place])
-    found = (tuple(lines), False, tuple(after) if known else None, held, (question,), rank, passage, used)
-    return NeededInput(name, None, *found)
+    return NeededInput(
+        name,
+        None,
+        tuple(lines),
+        in_context=False,
+        written_at=tuple(after) if known else None,
+        held=held,
+        queries=(question,),
+        rank=None if place is None else place + 1,
+        returned=None if place is None else seen.passages[place],
+        used=used,
+    )
 
 
 def _stored(

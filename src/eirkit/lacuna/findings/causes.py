@@ -128,8 +128,21 @@ class _Judge:
         unsure = bool(decision.uncertain) and not missed
         blind = answered and bool(decision.unavailable) and bool(self._lost(decision))
         unexplained = blind and correct and not self._explains(step, decision)
-        how = (informed, unsure, blind, unexplained)
-        return Verdict(step.t, step.scored, consumes, missed, answered, correct, follows, cause, kind, *how)
+        return Verdict(
+            step.t,
+            step.scored,
+            consumes,
+            missed,
+            answered,
+            correct,
+            follows,
+            cause,
+            kind,
+            informed=informed,
+            unsure=unsure,
+            blind=blind,
+            unexplained=unexplained,
+        )
 
     def _lost(self, decision: Decision) -> Sequence[int]:
         """Return the inputs that were unavailable and not restored."""

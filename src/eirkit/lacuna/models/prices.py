@@ -98,8 +98,15 @@ def _price(entry: Any, where: str) -> Price:
         raise InputFileError(f"{where}: up_to_tokens is {limit!r}; give a number of tokens")
     full = _dollars(entry, "input", where)
     cached = _dollars(entry, "cached", where) if "cached" in entry else full
-    written = [_dollars(entry, name, where) if name in entry else None for name in ("cache_write", "cache_write_1h")]
-    return Price(full, _dollars(entry, "output", where), cached, entry["as_of"], limit, *written)
+    return Price(
+        input=full,
+        output=_dollars(entry, "output", where),
+        cached=cached,
+        as_of=entry["as_of"],
+        up_to_tokens=limit,
+        cache_write=_dollars(entry, "cache_write", where) if "cache_write" in entry else None,
+        cache_write_1h=_dollars(entry, "cache_write_1h", where) if "cache_write_1h" in entry else None,
+    )
 
 
 def _dollars(entry: Mapping[str, Any], name: str, where: str) -> Decimal:

@@ -22,7 +22,7 @@ from eirkit.lacuna.agents.telemetry import Exchange, Trace
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.memory import memories
 from eirkit.lacuna.models.factory import make_model
-from eirkit.lacuna.models.model import ActionForm, prompt_chars
+from eirkit.lacuna.models.model import ActionForm, Request, prompt_chars
 from eirkit.lacuna.models.prices import CHARS_PER_TOKEN, MILLION, Estimate, Price, add_up, estimate
 from eirkit.lacuna.runs.budget import Budget, asks_paid_model
 from eirkit.lacuna.runs.cells import Cell, RunPlan, unrecovered_in
@@ -33,29 +33,17 @@ from eirkit.records.money import MEMORY, NOTHING, Journal, ModelCalls, exact_usd
 from eirkit.records.settings import UNLIMITED, CalculatorAid, RescueArm, TaskColumns, pressure_of
 
 DEARER_TIMES = 4  # by which a run may cost more than the dearest before it
-_UnrecoveredByRun = dict[str, Unrecovered]  # by run, of control arms that other arms depend on
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """What the paid calls of a model say about those to come."""
+class ModelAssumption(Struct, frozen=True):
+    """What is assumed of the calls of a model that are to come, or what its paid calls say of them."""
 
+    model: str
     calls: int  # seen
     tokens_per_char: float  # of prompts
     cached_share: float  # of their tokens
     output_tokens: float  # a call
     calls_ratio: float  # of finished runs, for each call of the reference agent
-
-
-class ModelAssumption(Struct, frozen=True):
-    """What the estimate of one model assumes; the fields of `Calibration`."""
-
-    model: str
-    calls: int
-    tokens_per_char: float
-    cached_share: float
-    output_tokens: float
-    calls_ratio: float
 
 
 class ModelEstimate(Struct, frozen=True):
@@ -134,7 +122,7 @@ class CellEstimate:
     seeds: int  # with a run left
     runs: int  # left
     expected: Estimate
-    calibration: Calibration | None = None
+    calibration: ModelAssumption | None = None
     is_partial: bool = False  # without what the model of its memory system costs, which is unknown
     repeats: int = 1
 
@@ -192,7 +180,7 @@ class _Trial:
         again = ceil(self.more_calls * times), ceil(self.more_chars * times)
         return estimate(calls, prompts, replies, self.cell.options.max_tokens, price, again)
 
-    def calibrated(self, price: Price | None, seen: Calibration, memory_usd: Decimal) -> Estimate:
+    def calibrated(self, price: Price | None, seen: ModelAssumption, memory_usd: Decimal) -> Estimate:
         """Return the estimate if the calls to come are as those that were paid for."""
         plain, times = self.expected(price), seen.calls_ratio * len(self.left) / self.runs
         calls, inputs = ceil(self.calls * times), ceil(self.prompt_chars * times * seen.tokens_per_char)
@@ -217,7 +205,7 @@ def estimate_plan(
     for cell in {(cell.model, repr(cell.options)): cell for cell, _ in plan.plan()}.values():
         make_model(cell.model, cell.options)
     trials: list[_Trial] = []
-    unrecovered_by_run = _UnrecoveredByRun()
+    unrecovered_by_run: dict[str, Unrecovered] = {}  # of control arms that other arms depend on
     for cell, seeds in plan.plan():
         done = known.attempts.get(cell.id, {})
         left = [seed for seed in seeds if seed not in done] if done else seeds
@@ -225,21 +213,44 @@ def estimate_plan(
             trials.append(replace(trials[-1], cell=cell, left=left, done=done))
             continue
         tried = seeds if every_seed else seeds[:1]
-        exchanges = [one for seed in tried for one in _exchanges(cell, seed, unrecovered_by_run)]
-        prompts = sum(prompt_chars(exchange.request) for exchange in exchanges)
-        replies = sum(len(exchange.reply.text) for exchange in exchanges)
-        again = _asked_again(cell, exchanges)
-        trials.append(_Trial(cell, left, done, len(tried), len(exchanges), prompts, replies, *again))
+        exchanges = []
+        for seed in tried:
+            missing = None if cell.follows is None else unrecovered_by_run.get(cell.follows.run_id(seed))
+            trace = wait_for(_try(cell, seed, missing))
+            unrecovered_by_run[cell.run_id(seed)] = unrecovered_in(trace.decisions)
+            exchanges += trace.exchanges
+        trials.append(_trial(cell, left, done, len(tried), exchanges))
     found: dict[str, list[CellEstimate]] = {}
     for trial in trials:
         found.setdefault(trial.cell.first.id, []).append(_cell_estimate(trial, trials, known, budget))
-    return list(map(_with_repeats, found.values()))
+    return [
+        replace(
+            parts[0],
+            seeds=max(one.seeds for one in parts),
+            runs=sum(one.runs for one in parts),
+            expected=add_up([one.expected for one in parts]),
+            repeats=len(parts),
+        )
+        for parts in found.values()
+    ]
 
 
-def _with_repeats(parts: Sequence[CellEstimate]) -> CellEstimate:
-    """Return the estimate of a cell with its repeats."""
-    expected, runs = add_up([one.expected for one in parts]), sum(one.runs for one in parts)
-    return replace(parts[0], seeds=max(one.seeds for one in parts), runs=runs, expected=expected, repeats=len(parts))
+def _trial(
+    cell: Cell, left: Sequence[int], done: Mapping[int, int], runs: int, exchanges: Sequence[Exchange]
+) -> _Trial:
+    """Return what runs of the reference agent asked and answered."""
+    again = _asked_again(cell, exchanges)
+    return _Trial(
+        cell=cell,
+        left=left,
+        done=done,
+        runs=runs,
+        calls=len(exchanges),
+        prompt_chars=sum(prompt_chars(exchange.request) for exchange in exchanges),
+        reply_chars=sum(len(exchange.reply.text) for exchange in exchanges),
+        more_calls=len(again),
+        more_chars=sum(map(prompt_chars, again)),
+    )
 
 
 def _cell_estimate(trial: _Trial, trials: Sequence[_Trial], known: RecordedRuns, budget: Budget) -> CellEstimate:
@@ -250,20 +261,22 @@ def _cell_estimate(trial: _Trial, trials: Sequence[_Trial], known: RecordedRuns,
     if paid is None or not paid.calls or not paid.chars:
         expected = trial.expected(price)
         if memory and expected.cost_usd is not None:
-            expected = trial.calibrated(price, _assumed(trial.reply_chars / CHARS_PER_TOKEN, trial.calls), memory)
+            assumed = _assumed(cell.model, trial.reply_chars / CHARS_PER_TOKEN, trial.calls)
+            expected = trial.calibrated(price, assumed, memory)
         return CellEstimate(cell, runs, runs, expected, is_partial=is_partial)
-    seen = _calibration(paid, [one for one in trials if one.cell.model == cell.model], known)
+    seen = _calibration(cell.model, paid, [one for one in trials if one.cell.model == cell.model], known)
     expected = trial.calibrated(price, seen, memory or NOTHING)
     return CellEstimate(cell, runs, runs, expected, seen, is_partial)
 
 
-def _calibration(paid: ModelCalls, trials: Sequence[_Trial], known: RecordedRuns) -> Calibration:
+def _calibration(model: str, paid: ModelCalls, trials: Sequence[_Trial], known: RecordedRuns) -> ModelAssumption:
     """Return what the calls of a model say; until a run has finished, runs are as long as those of the stand-in."""
     attempts = known.journal.attempts
     finished = [(trial, seed) for trial in trials for seed, n in trial.done.items() if n in attempts]
     calls = sum(known.paid_calls(trial.cell, seed) for trial, seed in finished)
     expected = sum(trial.calls / trial.runs for trial, _ in finished)
-    return Calibration(
+    return ModelAssumption(
+        model=model,
         calls=paid.calls,
         tokens_per_char=paid.input_tokens / paid.chars,
         cached_share=paid.cached_tokens / max(1, paid.input_tokens),
@@ -272,9 +285,9 @@ def _calibration(paid: ModelCalls, trials: Sequence[_Trial], known: RecordedRuns
     )
 
 
-def _assumed(output_tokens: float, calls: int) -> Calibration:
+def _assumed(model: str, output_tokens: float, calls: int) -> ModelAssumption:
     """Return what is assumed before the first call: a rule of thumb, and the output of the reference agent."""
-    return Calibration(0, 1 / CHARS_PER_TOKEN, 0.0, output_tokens / max(1, calls), calls_ratio=1.0)
+    return ModelAssumption(model, 0, 1 / CHARS_PER_TOKEN, 0.0, output_tokens / max(1, calls), calls_ratio=1.0)
 
 
 def _memory_usd(trials: Sequence[_Trial], known: RecordedRuns) -> Decimal | None:
@@ -314,8 +327,8 @@ def assumptions(estimates: Sequence[CellEstimate]) -> list[ModelAssumption]:
     found: dict[str, ModelAssumption] = {}
     for one in estimates:
         if one.expected.cost_usd != 0 and one.cell.model not in found:
-            seen = one.calibration or _assumed(one.expected.output_tokens, one.expected.calls)
-            found[one.cell.model] = ModelAssumption(one.cell.model, **asdict(seen))
+            assumed = _assumed(one.cell.model, one.expected.output_tokens, one.expected.calls)
+            found[one.cell.model] = one.calibration or assumed
     return list(found.values())
 
 
@@ -333,32 +346,20 @@ def estimate_run(cell: Cell, seed: int, unrecovered: Unrecovered | None, price: 
     Args:
         unrecovered: what its control arm did not recover, for a cell that depends on the runs of another.
     """
-    exchanges = wait_for(_try(cell, seed, unrecovered)).exchanges
-    prompts = sum(prompt_chars(exchange.request) for exchange in exchanges)
-    replies = sum(len(exchange.reply.text) for exchange in exchanges)
-    again = _asked_again(cell, exchanges)
-    return estimate(len(exchanges), prompts, replies, cell.options.max_tokens, price, again)
+    return _trial(cell, [seed], {}, 1, wait_for(_try(cell, seed, unrecovered)).exchanges).expected(price)
 
 
-def _asked_again(cell: Cell, exchanges: Sequence[Exchange]) -> tuple[int, int]:
-    """Return the calls and the characters of prompts that follow if no reply has an answer: each is asked for twice.
+def _asked_again(cell: Cell, exchanges: Sequence[Exchange]) -> list[Request]:
+    """Return the requests that follow if no reply has an answer: each is asked for twice.
 
     In agent-managed runs and probes a fault costs an action instead.
     """
     if not cell.options.reask or not isinstance(cell.intervention, CalculatorAid | RescueArm | None):
-        return 0, 0
+        return []
     asked = [one.request for one in exchanges if one.request.form is not None]
     if any(isinstance(one.form, ActionForm) for one in asked) and not isinstance(cell.intervention, CalculatorAid):
-        return 0, 0
-    again = [ask_again(one, one.form, cell.protocol) for one in asked if one.form is not None]
-    return len(again), sum(map(prompt_chars, again))
-
-
-def _exchanges(cell: Cell, seed: int, unrecovered_by_run: _UnrecoveredByRun) -> list[Exchange]:
-    unrecovered = None if cell.follows is None else unrecovered_by_run.get(cell.follows.run_id(seed))
-    trace = wait_for(_try(cell, seed, unrecovered))
-    unrecovered_by_run[cell.run_id(seed)] = unrecovered_in(trace.decisions)
-    return trace.exchanges
+        return []
+    return [ask_again(one, one.form, cell.protocol) for one in asked if one.form is not None]
 
 
 async def _try(cell: Cell, seed: int, unrecovered: Unrecovered | None) -> Trace:
