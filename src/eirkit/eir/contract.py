@@ -256,9 +256,9 @@ Blocks = list[list[int]]
 PROBES = 8  # histories besides the first that are evaluated twice, to detect functions that are not deterministic
 
 
-def count_signatures(contract: FiniteContract, *, limit: int = LIMIT) -> int:
+def count_signatures(contract: FiniteContract) -> int:
     """Return the classes by Algorithm 1: one signature of all responses per history, and how many differ."""
-    histories, futures = collect_both(contract, limit)
+    histories, futures = collect_both(contract, LIMIT)
     signatures = {(supplied(contract, x), tuple(_response(contract.respond, x, u) for u in futures)) for x in histories}
     return max(Counter(given for given, _ in signatures).values())
 

@@ -57,23 +57,16 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-def make_engine(
-    name: str,
-    *,
-    workers: int | None = None,
-    bounds: PieceLimits | None = None,
-    batch: int = 1,
-) -> Engine:
+def make_engine(name: str, *, workers: int | None = None, bounds: PieceLimits | None = None) -> Engine:
     """Return an engine; nothing is started yet.
 
     Args:
         workers: number of local workers; one per core by default.
-        batch: pieces sent to a worker at a time.
     """
     if name not in ENGINES:
         raise UnknownNameError("engine", name, ENGINES)
     module, _, kind = ENGINES[name].partition(":")
-    engine: Engine = getattr(import_module(module), kind)(workers=workers, bounds=bounds, batch=batch)
+    engine: Engine = getattr(import_module(module), kind)(workers=workers, bounds=bounds)
     return engine
 
 

@@ -86,7 +86,6 @@ def _end_after(parent: BaseProcess) -> None:
     os._exit(ORPHANED)  # no clean-up: the running piece may never return, and its value is not needed
 
 
-BATCH = 16  # pieces sent at a time, so that workers do not wait for the parent between small pieces
 MOST_STILLBORN = 4  # consecutive workers that die at start before we give up
 WATCH_SECONDS = 0.2  # how often time limits are checked, and memory is looked at
 
@@ -110,9 +109,10 @@ class Processes:
 
     Args:
         workers: number of processes; one per core by default.
+        batch: pieces sent to a worker at a time.
     """
 
-    def __init__(self, workers: int | None = None, bounds: PieceLimits | None = None, batch: int = BATCH) -> None:
+    def __init__(self, workers: int | None = None, bounds: PieceLimits | None = None, batch: int = 1) -> None:
         self.workers = workers or available_cores()
         self.bounds, self.batch = bounds or PieceLimits(), batch
         self._crew: list[_Worker] = []

@@ -18,7 +18,6 @@ from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult, reason_
 from eirkit.errors import InfrastructureError, MissingExtraError
 from eirkit.limits import limit_memory
 
-BATCH = 48  # pieces per task; a task costs Ray about a millisecond
 _SOURCE = Path(__file__).parents[2]  # added to the path of workers that do not have eirkit installed
 
 _Numbered = tuple[int, Any]
@@ -29,6 +28,7 @@ class RayTasks:
 
     Args:
         workers: size of the local cluster.
+        batch: pieces of a task, which costs Ray about a millisecond.
         in_flight: batches in flight per worker.
     """
 
@@ -36,7 +36,7 @@ class RayTasks:
         self,
         workers: int | None = None,
         bounds: PieceLimits | None = None,
-        batch: int = BATCH,
+        batch: int = 1,
         in_flight: int = 3,
     ) -> None:
         self.workers, self.bounds = workers, bounds or PieceLimits()

@@ -252,12 +252,9 @@ class Substituter(NoteTaker):
             return super().answer(seen, request)
         visible = everything_known(seen)
         visible.pop(seen.t, None)
-        taken = {r: _nearest(r, visible) for r in seen.missing} if visible else {}
+        nearest = {r: min(visible, key=lambda t: (abs(t - r), t)) for r in seen.missing} if visible else {}
+        taken = {r: visible[t] for r, t in nearest.items()}
         return answer_line(seen, seen.operate(seen.values | taken))
-
-
-def _nearest(r: int, visible: dict[int, Payload]) -> Payload:
-    return visible[min(visible, key=lambda t: (abs(t - r), t))]
 
 
 AGENTS: dict[str, Callable[[ModelOptions], Reference]] = {

@@ -76,7 +76,10 @@ def count_fates(
     fates = Counter(lookups.fate(r, decision) for decision in decisions for r in decision.missing)
     return FateCounts(
         {fate: fates[fate] for fate in OUTCOMES},
-        confused=sum(_is_confused(one) for one in consultations),
+        confused=sum(
+            bool(one.passages) and any(r in one.held and r not in one.mislabeled for r in one.lacking)
+            for one in consultations
+        ),
         flooded=sum(one.returned_characters > FLOOD for one in consultations),
     )
 
@@ -166,10 +169,6 @@ def _wrong(r: int, digits: tuple[str, ...], written: Mapping[int, Sequence[str]]
         return "cut_value"
     others: set[Payload] = {read_record(texts[-1])[1] for step, texts in written.items() if step != r}
     return "swapped_value" if values in others else "other_value"
-
-
-def _is_confused(one: Consultation) -> bool:
-    return bool(one.passages) and any(r in one.held and r not in one.mislabeled for r in one.lacking)
 
 
 def memory_record(used: MemoryUsage | None, consultations: Sequence[Consultation], lookups: FateCounts) -> MemoryRun:

@@ -89,9 +89,9 @@ class PressureRun:
     accuracy: float
 
 
-def pressure_correlation(trials: Sequence[PressureRun], *, seed: int = 0) -> TestResult:
+def pressure_correlation(trials: Sequence[PressureRun]) -> TestResult:
     """Return Spearman's correlation of pressure with accuracy over trials; the prediction is that it is negative."""
-    return spearman([trial.pressure for trial in trials], [trial.accuracy for trial in trials], seed=seed)
+    return spearman([trial.pressure for trial in trials], [trial.accuracy for trial in trials])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class EqualPressure:
     difference: TestResult  # mean accuracy of the first length − of the second
 
 
-def equal_pressure_cells(trials: Iterable[PressureRun], *, seed: int = 0) -> tuple[EqualPressure, ...]:
+def equal_pressure_cells(trials: Iterable[PressureRun]) -> tuple[EqualPressure, ...]:
     """Return a permutation test for every pair of neighboring lengths that share a pressure."""
     cells: dict[float, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for trial in trials:
@@ -112,7 +112,7 @@ def equal_pressure_cells(trials: Iterable[PressureRun], *, seed: int = 0) -> tup
     for pressure, by_length in sorted(cells.items()):
         lengths = sorted(by_length)
         for short, long in pairwise(lengths):
-            test = permuted_difference(by_length[short], by_length[long], seed=seed)
+            test = permuted_difference(by_length[short], by_length[long])
             found.append(EqualPressure(pressure, (short, long), test))
     return tuple(found)
 
@@ -126,7 +126,7 @@ class Recovery:
     reads: int
 
 
-def reads_given_cone(recoveries: Sequence[Recovery], *, seed: int = 0) -> TestResult:
+def reads_given_cone(recoveries: Sequence[Recovery]) -> TestResult:
     """Return the test that reads do not depend on pressure among recoveries with equal cones.
 
     `estimate` is the slope of reads on pressure within cones of one size; pressures are permuted inside those strata.
@@ -144,7 +144,7 @@ def reads_given_cone(recoveries: Sequence[Recovery], *, seed: int = 0) -> TestRe
         pressure = np.array([item.pressure for item in group])
         reads = np.array([float(item.reads) for item in group])
         pressure, reads = pressure - pressure.mean(), reads - reads.mean()
-        drawn = words([seed], DRAWS * len(group), "reads given cone", position).reshape(DRAWS, len(group))
+        drawn = words([0], DRAWS * len(group), "reads given cone", position).reshape(DRAWS, len(group))
         orders = np.concatenate([np.arange(len(group))[None, :], np.argsort(drawn, axis=1)])
         products += pressure[orders] @ reads
         spread += float(pressure @ pressure)

@@ -281,7 +281,8 @@ class _RecordStory:
         else:
             lines.append(("sought with", "nothing: there was no search at this step"))
         if rank is not None and passage is not None:
-            lines.append(("returned", f"at rank {rank} of {passages}{self._as_what()}: {quote(passage)}"))
+            which = "" if self.fate in RETURNED else " with another value"
+            lines.append(("returned", f"at rank {rank} of {passages}{which}: {quote(passage)}"))
         elif self.fate in ("unclear", "used", "not_used", "returned"):
             lines.append(("returned", "unknown: its value came back without its label, or beside other numbers"))
         elif self.searches:
@@ -290,18 +291,12 @@ class _RecordStory:
             lines.append(("used", {None: UNKNOWN, True: "yes, the answer follows from it", False: "no"}[used]))
         return lines
 
-    def _as_what(self) -> str:
-        return "" if self.fate in RETURNED else " with another value"
-
     def _written(self) -> str:
         if not self.writes:
             return "never"
         last = quote(self.writes[-1][1])
-        return (
-            f"at {name_steps([t for t, _ in self.writes])}: {last}"
-            if len(self.writes) == 1
-            else (f"at {name_steps([t for t, _ in self.writes])}; the last time: {last}")
-        )
+        between = ": " if len(self.writes) == 1 else "; the last time: "
+        return f"at {name_steps([t for t, _ in self.writes])}{between}{last}"
 
     def _store(self, held: bool | None) -> str:
         if held is None:

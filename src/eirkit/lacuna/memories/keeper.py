@@ -151,10 +151,10 @@ def end_all(find: Callable[[], dict[ProcessId, str]], seconds: float = KILL_SECO
     return []
 
 
-def kill_children(spared: Container[int] = (), seconds: float = KILL_SECONDS) -> list[int]:
+def kill_children(spared: Container[int] = ()) -> list[int]:
     """Kill what descends from this process, without the spared and their own; return what is left."""
     here = os.getpid()
-    return end_all(lambda: descendants((here,), spared), seconds)
+    return end_all(lambda: descendants((here,), spared), KILL_SECONDS)
 
 
 class LineSocket:

@@ -52,7 +52,10 @@ _REMEDIES = {
 
 def request_body(model: str, request: Request, limit_name: str, limit: int) -> dict[str, Any]:
     """Return the body of a request, without sampling parameters; `limit` bounds the tokens of the reply."""
-    body: dict[str, Any] = {"model": model, "messages": [_message(m) for m in request.messages]}
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": m.role, "content": clean(m.content)} for m in request.messages],
+    }
     body[limit_name] = limit
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
@@ -69,10 +72,6 @@ def fold_system(request: Request) -> Request:
     system = [message.content for message in request.messages if message.role == "system"]
     first, *rest = [message for message in request.messages if message.role != "system"] or [Message("user", "")]
     return replace(request, messages=(Message(first.role, "\n\n".join([*system, first.content])), *rest))
-
-
-def _message(message: Message) -> dict[str, str]:
-    return {"role": message.role, "content": clean(message.content)}
 
 
 def clean(text: str) -> str:

@@ -176,7 +176,8 @@ def _decisions(instance: Instance, interface: Interface) -> Iterator[_Decision]:
     for step in public.steps:
         requests = tuple(_ask(session) for session in sessions)
         kept = tuple(stored[-instance.h :])
-        past = _replay(interface, public, instance.h, step.t, _mixed(histories, kept))
+        mixed = {t: histories[0][t] if t in kept else other for t, other in histories[1].items()}
+        past = _replay(interface, public, instance.h, step.t, mixed)
         shown = tuple(read_shown(request) for request in requests)
         yield _Decision(step.t, kept, public.width, requests, _ask(sessions[0]), past, shown)
         for session, answers in zip(sessions, histories, strict=True):
@@ -200,10 +201,6 @@ def _with_inputs(public: PublicTask, value: int) -> PublicTask:
     """Return the task with one value in place of all its inputs."""
     same = (value,) * public.width
     return replace(public, steps=tuple(msgspec.structs.replace(s, input=s.input and same) for s in public.steps))
-
-
-def _mixed(histories: Sequence[Answers], kept: Sequence[int]) -> dict[int, Payload]:
-    return {t: histories[0][t] if t in kept else other for t, other in histories[1].items()}
 
 
 def _replay(interface: Interface, public: PublicTask, h: int, t: int, answers: Answers) -> Request:
@@ -244,7 +241,7 @@ def _check(tally: _Tally, instance: Instance, decision: _Decision, elsewhere: st
     stable = serialize(request) == serialize(decision.again) and digest(request) == elsewhere
     tally.check("serialization", stable, f"{where}: other bytes when rendered again")
     if len(expected) == instance.h:
-        lengths = {_length(other) for other in decision.requests}
+        lengths = {sum(len(message.content) for message in other.messages) for other in decision.requests}
         tally.check("message-length", len(lengths) == 1, f"{where}: {sorted(lengths)} characters, by value")
     isolated = serialize(request) == serialize(decision.other_past)
     tally.check("reset-isolation", isolated, f"{where}: depends on what is no longer retained")
@@ -256,10 +253,6 @@ def _fits(shown: Shown, place: int, position: int, width: int, digits: int) -> b
         return False
     slot = shown.records[place][1][position]
     return len(slot) == digits and slot.isascii() and slot.isdigit()
-
-
-def _length(request: Request) -> int:
-    return sum(len(message.content) for message in request.messages)
 
 
 def serialize(request: Request) -> bytes:

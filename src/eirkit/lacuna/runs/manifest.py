@@ -61,7 +61,11 @@ def describe(
     settings = msgspec.json.decode(msgspec.json.encode(plan.settings), type=dict[str, Any])  # as they will be read
     refuse_secrets("the suite" if plan.kind == "run" else "the command", settings, environment)
     texts = system_messages(plan)
-    sources = sources_of(name for cell, _ in plan.plan() for name in _names_of(cell))
+    sources = sources_of(
+        name
+        for cell, _ in plan.plan()
+        for name in (cell.task.workload, cell.access.condition, cell.access.policy, cell.access.memory, cell.model)
+    )
     return Manifest(
         command=plan.kind,
         settings=settings,
@@ -102,11 +106,6 @@ def passages_of_plan(plan: RunPlan) -> list[Passages]:
             )
             found += [] if made in found else [made]
     return found
-
-
-def _names_of(cell: Cell) -> tuple[str | None, ...]:
-    """Return all values of a cell that may name a plug-in."""
-    return cell.task.workload, cell.access.condition, cell.access.policy, cell.access.memory, cell.model
 
 
 def refuse_secrets(what: str, document: Any, environment: Mapping[str, str]) -> None:

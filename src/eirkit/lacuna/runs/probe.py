@@ -24,7 +24,6 @@ from eirkit.lacuna.runs.runner import Results, Runner, runner_or_temporary
 from eirkit.lacuna.tasks.cones import cone_of
 from eirkit.lacuna.tasks.generation import generate_many, graph_of
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
-from eirkit.records.events import ActionTaken
 from eirkit.records.evidence import Probe, ProbeResult, ProbeRow, ProbeScore, ProbeSettings, ProbeSetup
 from eirkit.records.runs import LostAnswer
 from eirkit.records.settings import Access, RecoveryProbe
@@ -33,7 +32,8 @@ from eirkit.seeds import read_seeds, show_seeds
 
 def score_probe(task: TaskInstance, lost: LostAnswer, trace: Trace) -> ProbeScore:
     """Return the score of a finished probe from its actions and the graph."""
-    order = tuple(int(a.action.removeprefix("READ ")) for a in trace.actions if _is_read(a))
+    done = (action.action for action in trace.actions if action.outcome == "done")
+    order = tuple(int(text.removeprefix("READ ")) for text in done if text.startswith("READ "))
     graph, read, resident = graph_of(task), set(order), set(lost.resident)
     cone = set(cone_of(graph, lost.target, resident).nodes)
     success = cone <= read
@@ -49,10 +49,6 @@ def score_probe(task: TaskInstance, lost: LostAnswer, trace: Trace) -> ProbeScor
         success=success,
         early_stop=not success and trace.ending == "done",
     )
-
-
-def _is_read(action: ActionTaken) -> bool:
-    return action.outcome == "done" and action.action.startswith("READ ")
 
 
 def lost_answers(plan: ProbeSetup, spec: TaskSpec, seeds: Sequence[int]) -> list[tuple[TaskInstance, LostAnswer]]:

@@ -30,11 +30,11 @@ def _sometimes(share: float, said: Said, form: Form) -> Speech:
     return lambda turn, lines: (said, form) if turn.chance("speech") < share else (Said("\n".join(lines)), "plain")
 
 
-def _thinks(before: str, after: str = "", *, apart: bool = False) -> Speech:
-    """Return a speech with thoughts around or beside what is meant."""
+def _thinks(before: str, *, apart: bool = False) -> Speech:
+    """Return a speech with thoughts before or beside what is meant."""
     if apart:
         return lambda turn, lines: (Said("\n".join(lines), reasoning=before), "plain")
-    return lambda turn, lines: (Said(f"{before}{chr(10).join(lines)}{after}"), "plain")
+    return lambda turn, lines: (Said(f"{before}{chr(10).join(lines)}"), "plain")
 
 
 def _by_tools(turn: PlantedTurn, lines: list[str]) -> tuple[Said, Form]:
@@ -89,12 +89,12 @@ def accuracy(least: float, most: float = 1.0) -> Check:
     return check
 
 
-def says(pattern: str, where: str = "text") -> Check:
-    """Return a check that the terminal (`text`) or the `page` contains a pattern."""
+def says(pattern: str) -> Check:
+    """Return a check that the terminal contains a pattern."""
 
     def check(observed: Observed) -> Iterator[str]:
-        if not re.search(pattern, " ".join(str(getattr(observed, where)).split()), re.IGNORECASE):
-            yield f"the {'terminal' if where == 'text' else where} does not say {pattern!r}"
+        if not re.search(pattern, " ".join(observed.text.split()), re.IGNORECASE):
+            yield f"the terminal does not say {pattern!r}"
 
     return check
 
