@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from eirkit.lacuna.conversation.dialogues import read_back, tell
+from eirkit.lacuna.conversation.dialogues import tell
 from eirkit.lacuna.conversation.instructions import StandingRule, judge, kept, standing_at_answers
 from eirkit.lacuna.conversation.language import load_language
 from eirkit.lacuna.conversation.world import INSTRUCTIONS, PRESETS, generate_worlds
+from tests.lacuna.reading_back import read_back
 
 ENGLISH = load_language()
 

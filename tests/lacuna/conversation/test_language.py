@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError
-from eirkit.lacuna.conversation.dialogues import read_back, tell
+from eirkit.lacuna.conversation.dialogues import tell
 from eirkit.lacuna.conversation.language import LEVELS, PRONOUN, Listener, load_language, read
 from eirkit.lacuna.conversation.vocabulary import KINDS
 from eirkit.lacuna.conversation.world import (
@@ -24,6 +24,7 @@ from eirkit.lacuna.conversation.world import (
     WorldQuestion,
     generate_worlds,
 )
+from tests.lacuna.reading_back import read_back
 
 NAMES = ("english", "german")
 LANGUAGES = [load_language(name) for name in NAMES]

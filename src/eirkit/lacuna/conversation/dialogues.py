@@ -1,4 +1,4 @@
-"""Tells a world as dated conversations: order, names and repetitions of statements; reads conversations back."""
+"""Tells a world as dated conversations: order, names and repetitions of statements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from eirkit.lacuna.conversation.language import (
     Listener,
     asked_slot,
     group_of,
-    read,
     ways,
 )
 from eirkit.lacuna.conversation.vocabulary import women
@@ -62,23 +61,6 @@ def tell_many(worlds: Iterable[World], language: Language) -> Iterator[tuple[Dia
         rows = words([one.seed for one in some], FIRST_WORDS, "words told")[:, ::-1].tolist()
         for world, row in zip(some, rows, strict=True):
             yield _Teller(world, language, row).sessions()
-
-
-def read_back(told: Iterable[Dialogue], language: Language) -> tuple[WorldSession, ...]:
-    """Return the statements and questions of conversations: the inverse of `tell`."""
-    listener, found = Listener(), []
-    for day, messages, questions in told:
-        said: list[Statement] = []
-        apart: list[Statement] = []
-        for message in messages:
-            into = apart if message.text.startswith(language.table["here_is"]) else said
-            if message.role == "user":
-                into += [one for one in read(language, message.text, day, listener) if isinstance(one, Statement)]
-        # Questions have full names and introduce nobody.
-        asked = [one for text in questions for one in read(language, text, day, Listener())]
-        questions_read = tuple(one for one in asked if isinstance(one, WorldQuestion))
-        found.append(WorldSession(day, tuple(said), questions_read, tuple(apart)))
-    return tuple(found)
 
 
 class _Teller:

@@ -121,18 +121,14 @@ def _value(key: AnswerKey, words: Words) -> str | None:
 
 def _date(key: AnswerKey, words: Words) -> str | None:
     read = dates_in(words, key.language.months)
-    found = [value for value in key.own if read & set(_partial(date.fromisoformat(value)))]
+    days = {value: date.fromisoformat(value) for value in key.own}
+    # A date may be given without its year.
+    found = [value for value, day in days.items() if read & {(year, day.month, day.day) for year in (day.year, 0)}]
     other = [value for value in found if value != key.truth]
     if found:
         return (other or found)[0]
     whole = [each for each in read if all(each)]
     return date(*whole[0]).isoformat() if len(whole) == 1 else None
-
-
-def _partial(day: date) -> Iterable[tuple[int, int, int]]:
-    """Yield a date with its year, and without."""
-    yield day.year, day.month, day.day
-    yield 0, day.month, day.day
 
 
 def dates_in(words: Words, months: Sequence[str]) -> set[tuple[int, int, int]]:

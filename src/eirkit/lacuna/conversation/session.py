@@ -136,7 +136,8 @@ class ConversationSession(Session):
         while self._is_telling:
             self._hear()
             if self._summary_due:
-                return self._summary_request()
+                prompt = self.view.summary_prompt.replace("{characters}", str(self._room))
+                return Request((Message("user", f"{SUMMARY_RULES}\n\n{self._shown_context()}\n\n{prompt}"),))
         if self._server_due:
             messages = (Message("system", self.fixed_rules), *self._said, Message("user", TOLD))
             return Request(messages, compaction=self.view.server, carried=self._carried)
@@ -177,10 +178,6 @@ class ConversationSession(Session):
                 self._summary_due = sum(len(one.content) + 1 for one in self._said) - 1 > self.view.characters
         if not self._turns and not self._summary_due:
             self._heard += 1
-
-    def _summary_request(self) -> Request:
-        prompt = self.view.summary_prompt.replace("{characters}", str(self._room))
-        return Request((Message("user", f"{SUMMARY_RULES}\n\n{self._shown_context()}\n\n{prompt}"),))
 
     @property
     def _room(self) -> int:

@@ -17,7 +17,7 @@ INSTRUCTION = "instruction"  # not among the questions: it is checked at every a
 
 def pool_conversations(runs: Sequence[ConversationRun]) -> ConversationRow:
     """Return the figures of a cell, from the answers of its runs."""
-    first = runs[0]
+    first, recalls = runs[0], sum(run.recalls for run in runs)
     return ConversationRow(
         worlds=len(runs),
         asked=sum(run.asked for run in runs),
@@ -30,16 +30,11 @@ def pool_conversations(runs: Sequence[ConversationRun]) -> ConversationRow:
         stored_bytes=_mean_known([run.stored_bytes for run in runs]),
         said_bytes=_mean_known([run.said_bytes for run in runs]),
         floor_bytes=_mean_known([run.floor_bytes for run in runs]),
-        returned_bytes=_returned_bytes(runs),
+        returned_bytes=sum(run.returned_bytes for run in runs) / recalls if recalls else None,
         instructions=_instructions([run.instruction for run in runs]),
         evidence=None if first.evidence is None else _evidence([run.evidence for run in runs if run.evidence]),
         server=None if first.server is None else pool_server([run.server for run in runs if run.server]),
     )
-
-
-def _returned_bytes(runs: Sequence[ConversationRun]) -> float | None:
-    recalls = sum(run.recalls for run in runs)
-    return sum(run.returned_bytes for run in runs) / recalls if recalls else None
 
 
 def _evidence(runs: Sequence[EvidenceCounts]) -> EvidenceShares:

@@ -178,19 +178,20 @@ def _contrasts(
         squares = ((sums[place] - sums[place + 1 :]) ** 2).sum(axis=1)
         errors = np.sqrt(groups / max(1, groups - 1) * squares) / total
         for other, found, apart, error in zip(order[place + 1 :], rest, spread.tolist(), errors.tolist(), strict=True):
-            middle, names = fmean(found.tolist(), weights), (name, other)
+            middle = fmean(found.tolist(), weights)
             same, furthest = apart <= ROUNDING, 1.0 if share else math.inf  # two shares differ by no more than 1
             if not enough:
-                yield Lead(*names, middle, None, None, same and abs(middle) <= ROUNDING, None)
+                yield Lead(name, other, middle, None, None, same and abs(middle) <= ROUNDING, None)
             elif same and abs(middle) <= ROUNDING:  # a share is bounded, so that seeing no difference bounds the mean
                 bounds = mean_difference(found.tolist(), tasks, 1 - outside) if share else None
                 low, high = (bounds.low, bounds.high) if bounds else (None, None)
-                yield Lead(*names, middle, low, high, True, None)
+                yield Lead(name, other, middle, low, high, True, None)
             else:
                 half = quantile * error
                 ends = constant_difference(middle, groups, 1 - outside) if same else (middle - half, middle + half)
                 wanted = clusters_for(1 - outside) if same else _wanted(middle, error, groups, outside)
-                yield Lead(*names, middle, max(ends[0], -furthest), min(ends[1], furthest), False, wanted, same)
+                low, high = max(ends[0], -furthest), min(ends[1], furthest)
+                yield Lead(name, other, middle, low, high, False, wanted, same)
 
 
 def _wanted(difference: float, error: float, groups: int, outside: float) -> int | None:

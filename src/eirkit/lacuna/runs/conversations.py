@@ -169,10 +169,11 @@ def conversation_session(
         told = prompt if access.summary_prompt else ""  # by default the server's own
         server = ServerCompaction(access.context_tokens or TRIGGER_TOKENS, pause=True, instructions=told)
     session = ConversationSession(public, ConversationView(access.condition, characters_of(access), prompt, server))
-    if isinstance(intervention, RescueArm) and not isinstance(task, WorldConversation):
-        raise UsageError(f"{task.spec.workload} has no sentence to restore; rescue takes the workload conversation")
-    if isinstance(intervention, RescueArm) and isinstance(task, WorldConversation) and intervention.arm != "control":
-        session.add = SentenceInjection(task, intervention.arm)
+    if isinstance(intervention, RescueArm):
+        if not isinstance(task, WorldConversation):
+            raise UsageError(f"{task.spec.workload} has no sentence to restore; rescue takes the workload conversation")
+        if intervention.arm != "control":
+            session.add = SentenceInjection(task, intervention.arm)
     return session
 
 

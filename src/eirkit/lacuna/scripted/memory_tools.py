@@ -89,7 +89,7 @@ def _observe(new: dict[str, str], graph: dict[str, list[str]]) -> tuple[ToolCall
     old = [
         {"entityName": label, "observations": gone}
         for label, record, known in other
-        if (gone := _without(known, record))
+        if (gone := [text for text in known if text != record])
     ]
     more = [{"entityName": label, "contents": [record]} for label, record, known in other if record not in known]
     entities = [{"name": label, "entityType": "record", "observations": [record]} for label, record in made]
@@ -99,10 +99,6 @@ def _observe(new: dict[str, str], graph: dict[str, list[str]]) -> tuple[ToolCall
         ("add_observations", {"observations": more}),
     )
     return tuple(ToolCall(name, given) for name, given in calls if any(given.values()))
-
-
-def _without(texts: Sequence[str], kept: str) -> list[str]:
-    return [text for text in texts if text != kept]
 
 
 class FileTask:

@@ -96,7 +96,7 @@ def edit_statements(taker: StatementReader, task: OwnTask) -> tuple[ToolCall, ..
     turns = [show_turn(task.today, "user", text) for text in user_messages(task.said)]
     notes = taker.notes(turns, task.lines, task.today)
     gone = {line for one in notes if one.statement.op in GONE for line in task.lines if replaces(taker, one, line)}
-    new = [one for one in notes if one.statement.op not in GONE or not _is_in(taker, one, gone)]
+    new = [one for one in notes if one.statement.op not in GONE or not any(replaces(taker, one, line) for line in gone)]
     lines = [line for line in task.lines if line not in gone]
     said = [_heard(taker, line, task.today) for line in lines]
     lines += [show_note(task.today, one.text) for one in new]
@@ -106,10 +106,6 @@ def edit_statements(taker: StatementReader, task: OwnTask) -> tuple[ToolCall, ..
     crowded_out = [line for number, line in enumerate(lines[:before]) if number not in kept]
     added = [line for number, line in enumerate(lines) if number >= before and number in kept]
     return edits([line for line in task.lines if line in gone or line in crowded_out], added)
-
-
-def _is_in(taker: StatementReader, note: NotedStatement, lines: Iterable[str]) -> bool:
-    return any(replaces(taker, note, line) for line in lines)
 
 
 def _heard(taker: StatementReader, line: str, today: int) -> DatedStatement:

@@ -177,10 +177,6 @@ def drawn(name: str, prompt: Prompt) -> float:
     return int.from_bytes(sha256(f"{name} {prompt!r}".encode()).digest()[:8], "big") / 2**64
 
 
-def _miss(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
-    return None
-
-
 def _confuse(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
     """Return the answer to the same question about another, unless it was once right of the one asked about."""
     if question.form not in ("now", "day", "all") or answer is None:
@@ -209,14 +205,6 @@ def _keep_old(question: WorldQuestion, heard: Sequence[DatedStatement], answer: 
     return next((old for old in old_answers(question, heard) if old not in (answer, None, *false)), answer)
 
 
-def _keep_mistakes(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
-    return learn([one for one in heard if one.statement.op != "retract"]).answer(question)
-
-
-def _obey_documents(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
-    return learn(obeyed(heard)).answer(question) if question.subject == USER else answer
-
-
 def obeyed(heard: Sequence[DatedStatement]) -> list[DatedStatement]:
     """Return what was heard with the demands of documents as instructions of the user, the last of all."""
     said = [one for one in heard if one.statement.op != "plant"]
@@ -233,18 +221,18 @@ def _return_withdrawn(question: WorldQuestion, heard: Sequence[DatedStatement], 
     return next((one for one in old if one is not None), answer)
 
 
-def _invent(question: WorldQuestion, heard: Sequence[DatedStatement], answer: Answer) -> Answer:
-    return "Timbuktu" if answer is None else answer
-
-
 FAULTS: Mapping[str, Callable[[WorldQuestion, Sequence[DatedStatement], Answer], Answer]] = {
     "keeps_old": _keep_old,
     "confuses": _confuse,
-    "misses": _miss,
+    "misses": lambda question, heard, answer: None,
     "returns_withdrawn": _return_withdrawn,
-    "keeps_mistakes": _keep_mistakes,
-    "obeys_documents": _obey_documents,
-    "invents": _invent,
+    "keeps_mistakes": lambda question, heard, answer: learn(
+        [one for one in heard if one.statement.op != "retract"]
+    ).answer(question),
+    "obeys_documents": lambda question, heard, answer: (
+        learn(obeyed(heard)).answer(question) if question.subject == USER else answer
+    ),
+    "invents": lambda question, heard, answer: "Timbuktu" if answer is None else answer,
 }
 
 
