@@ -411,18 +411,21 @@ class _Maker:
                 left -= len(apart)
                 said = [one for one in said if one not in apart]
             apart = (*apart, *self.apart[number])
-            sessions.append(WorldSession(self.day(number), tuple(said), self.probes(), apart))
+            sessions.append(WorldSession(self.day(number), tuple(said), self.probes(number + 1), apart))
         self.shuffle(self.asked)
         asked = tuple(self.asked[: dials.questions])
         crowded = frozenset(kind for kind, size in self.blocks.items() if size > self.vocabulary.kinds[kind].size)
         return World(self.seed, dials, (*sessions, WorldSession(self.day(dials.sessions), (), asked)), people, crowded)
 
-    def probes(self) -> tuple[WorldQuestion, ...]:
-        """Return questions for the end of a session; none looks back to a day, which may be still to come."""
+    def probes(self, sessions: int) -> tuple[WorldQuestion, ...]:
+        """Return questions after so many sessions; none looks back to a day, which may be still to come."""
         if not self.dials.probes:
             return ()
         fit = [one for one in self.asked if one.form != "as_of"]
         self.shuffle(fit)
+        # That an allergy was not mentioned yet does not tell whether there is none.
+        told = {one[1:] for said in self.said[:sessions] for one in said}
+        fit = [one for one in fit if one.form != "member" or (one.attribute, one.subject, one.other) in told]
         return tuple(fit[: self.dials.probes])
 
     def shuffle(self, items: list[Any]) -> None:
