@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -24,7 +23,6 @@ from eirkit.cli.report import (
 from eirkit.errors import UsageError
 from eirkit.report.comparison import (
     Comparison,
-    ComparisonDocument,
     SettingChange,
     cell_table,
     change_table,
@@ -78,28 +76,28 @@ def compare(
     a, b = folders
     found = compare_folders(a, b, plugins=plugins)
     written = [] if out is None else write_page(comparison_page(found, a, b), out, figures, tables)
-    data = found.document(out=str(written[0]) if written else None)
-    show(_document(found, a, b, data, written))
+    show(_document(found, a, b, written))
 
 
-def _document(found: Comparison, a: Path, b: Path, data: ComparisonDocument, written: list[Path]) -> Document:
-    tables = [*comparison_tables(found), *(one.reworded(found.units.tell) for one in [cell_table(found)] if one)]
+def _document(found: Comparison, a: Path, b: Path, written: list[Path]) -> Document:
+    tables = [*comparison_tables(found), *filter(None, [cell_table(found)])]
     if changes := [_clipped(change) for change in found.changes if not _is_told(change, found)]:
         tables.append(replace(change_table(changes), title="What else changed"))
-    sections = [Section("", tuple(_sides(found))), *(Section("", (), (table,)) for table in tables)]
+    sides = zip("AB", (found.a, found.b), sides_of(found), strict=True)
+    words = (
+        *(f"{letter}: {folder}{'' if name == folder else f' ({name})'}" for letter, folder, name in sides),
+        *(f"note: {warning}" for warning in found.warnings),
+        found.units.tell("from, to: the 95% interval of B − A; p: by sign flips of tasks, for each figure by itself"),
+    )
+    sections = [Section("", words), *(Section("", (), (table,)) for table in tables)]
     if written:
         sections.append(where(written))
-    answer = (verdict_of(found), *filter(None, [fates_sentence(found)]))
+    verdict = verdict_of(found)
+    data = {**found.document(), "verdict": verdict, "out": str(written[0]) if written else None}
+    answer = (verdict, *filter(None, [fates_sentence(found)]))
     then = f"eirkit {'view' if written else 'compare'} {quote(str(a))}"
     then += "" if written else f" {quote(str(b))} --out comparison.html"
     return Document("compare", f"{found.b} against {found.a}", answer, data, tuple(sections), next=then)
-
-
-def _sides(found: Comparison) -> Iterator[str]:
-    for letter, folder, name in zip("AB", (found.a, found.b), sides_of(found), strict=True):
-        yield f"{letter}: {folder}{'' if name == folder else f' ({name})'}"
-    yield from (f"note: {warning}" for warning in found.warnings)
-    yield found.units.tell("from, to: the 95% interval of B − A; p: by sign flips of tasks, for each figure by itself")
 
 
 def _is_told(change: SettingChange, found: Comparison) -> bool:

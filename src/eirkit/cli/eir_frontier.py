@@ -72,12 +72,12 @@ def frontier(
         conversation = generate(with_preset(spec, preset).with_seed(spec.seed))
         if not isinstance(conversation, WorldConversation):
             raise UsageError(f"no ceiling is known for {name}; use the workload conversation")
-        document, _ = task_frontier_document(conversation, world_frontier(conversation.world), error, capacity)
+        document = task_frontier_document(conversation, world_frontier(conversation.world), error, capacity)
     elif _is_workload(name):
         task = generate(spec)
-        document, _ = task_frontier_document(task, frontier_of(task), error, capacity)
+        document = task_frontier_document(task, frontier_of(task), error, capacity)
     else:
-        document, _ = frontier_document(
+        document = frontier_document(
             name, Frontier(load_contract(name), limit=limit, retrievals=retrievals), error, capacity, groups
         )
     show(document)

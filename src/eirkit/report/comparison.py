@@ -8,12 +8,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 from typing import Protocol
-
-from msgspec import UNSET, Struct, UnsetType
 
 from eirkit.errors import InputFileError
 from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, ROUNDING, mean_difference
@@ -51,7 +48,7 @@ def group_of(key: str) -> MeasureGroup:
 
 def title_of(group: MeasureGroup) -> str:
     """Return the title of a table of differences; if all its shares have one denominator, the title names it."""
-    wholes = {one.of for one in group}
+    wholes = {measure.of for measure in group}
     (whole,) = wholes if len(wholes) == 1 else ("",)
     return f"{group.title}, share of {whole}" if whole and whole not in group.title else group.title
 
@@ -109,43 +106,10 @@ class Comparison:
     units: Units = field(default_factory=Units)  # what tasks and steps are called
     side_columns: tuple[Column, ...] = ()  # what a page shows of each side
 
-    def document(self, *, out: str | UnsetType | None = UNSET) -> ComparisonDocument:
-        """Return the comparison as scripts read it.
-
-        Args:
-            out: the page that was written, or None, if the document is that of `eirkit compare`.
-        """
-        return ComparisonDocument(
-            kind=self.kind,
-            a=self.a,
-            b=self.b,
-            unit=self.unit,
-            overall=self.overall,
-            rows=self.parts,
-            changes=self.changes,
-            warnings=self.warnings,
-            sides=self.sides,
-            contrast=self.contrast,
-            verdict=UNSET if out is UNSET else verdict_of(self),
-            out=out,
-        )
-
-
-class ComparisonDocument(Struct, frozen=True, kw_only=True):
-    """A comparison as scripts read it; see `Comparison`."""
-
-    kind: str
-    a: str
-    b: str
-    unit: str
-    overall: tuple[Difference, ...]
-    rows: tuple[Difference, ...]
-    changes: tuple[SettingChange, ...]
-    warnings: tuple[str, ...]
-    sides: tuple[Mapping[str, Cell], ...]
-    contrast: tuple[SettingChange, ...]
-    verdict: str | UnsetType = UNSET
-    out: str | UnsetType | None = UNSET
+    def document(self) -> dict[str, object]:
+        """Return the comparison as scripts read it: everything but how it is told."""
+        names = ("kind", "a", "b", "unit", "overall", "parts", "changes", "warnings", "sides", "contrast")
+        return {"rows" if name == "parts" else name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +125,10 @@ def difference_of(where: str, measure: str, pairs: Sequence[MeasuredPair]) -> Di
     """Return the mean difference over pairs, with an interval over tasks."""
     found = [pair.b - pair.a for pair in pairs]
     clusters = [pair.cluster for pair in pairs]
-    means = _means(found, clusters)
+    by_cluster: dict[str, list[float]] = {}
+    for cluster, difference in zip(clusters, found, strict=True):
+        by_cluster.setdefault(cluster, []).append(difference)
+    means = [fmean(group) for group in by_cluster.values()]
     low, high, method = _interval(found, clusters, means, measure in COMPARED and measure_of(measure).unit == "share")
     return Difference(
         where=where,
@@ -195,19 +162,12 @@ def _interval(
     return bounds.low, bounds.high, "exact, equal differences" if equal else "t, over tasks"
 
 
-def _means(values: Sequence[float], clusters: Sequence[str]) -> list[float]:
-    gathered: dict[str, list[float]] = {}
-    for value, cluster in zip(values, clusters, strict=True):
-        gathered.setdefault(cluster, []).append(value)
-    return [fmean(group) for group in gathered.values()]
-
-
 def sides_of(found: Comparison) -> tuple[str, str]:
     """Return the names of both sides: the value of the only setting that differs, else the folder names."""
     if len(found.contrast) == 1:
         (only,) = found.contrast
-        named = only.name in ("memory", "model", "workload")  # their values need no axis name
-        return f"{only.a}" if named else f"{only.name} = {only.a}", f"{only.b}" if named else f"{only.name} = {only.b}"
+        axis = "" if only.name in ("memory", "model", "workload") else f"{only.name} = "  # their values need no name
+        return f"{axis}{only.a}", f"{axis}{only.b}"
     return found.a, found.b
 
 
@@ -238,30 +198,20 @@ def _comparative(one: Difference) -> str:
 
 def fates_sentence(found: Comparison) -> str:
     """Return the share of needed records that were used, and the most frequent other fate; empty without fates."""
-    fates = [one for one in found.overall if group_of(one.measure) is OUTCOME_MEASURES]
-    used = next((one for one in fates if one.measure == USED.id), None)
+    outcomes = {each.measure: each for each in found.overall if group_of(each.measure) is OUTCOME_MEASURES}
+    used = outcomes.pop(USED.id, None)
     if used is None:
         return ""
     a, b = sides_of(found)
-    first = f"{share(used.b)} with {b}{_most([(one.measure, one.b) for one in fates])}"
-    second = f"{share(used.a)} with {a}{_most([(one.measure, one.a) for one in fates])}"
+    first = f"{share(used.b)} with {b}{_most((each.b, name) for name, each in outcomes.items())}"
+    second = f"{share(used.a)} with {a}{_most((each.a, name) for name, each in outcomes.items())}"
     return f"Of {USED.of}, {USED.label}: {first}, {second}."
 
 
-def _most(fates: Iterable[tuple[str, float]]) -> str:
-    """Return the most frequent other fate in brackets; empty if there was none."""
-    others = [(value, name) for name, value in fates if name != USED.id and value > 0]
-    if not others:
-        return ""
-    value, name = max(others)
-    return f" ({measure_of(name).label}: {share(value)})"
-
-
-def grouped(differences: Sequence[Difference]) -> Iterator[tuple[MeasureGroup, list[Difference]]]:
-    """Yield the differences grouped by measure group."""
-    for _, rows in groupby(differences, key=lambda one: group_of(one.measure).id):
-        together = list(rows)
-        yield group_of(together[0].measure), together
+def _most(others: Iterable[tuple[float, str]]) -> str:
+    """Return the most frequent other outcome in brackets; empty if there was none."""
+    value, name = max(others, default=(0.0, ""))
+    return f" ({measure_of(name).label}: {share(value)})" if value > 0 else ""
 
 
 def shown(one: Difference, value: float, *, exact: bool = False) -> str:
@@ -294,8 +244,7 @@ MOST_ROWS = 40  # of a chart
 
 def comparison_page(found: Comparison, a: Path, b: Path) -> Page:
     """Return the page of a comparison."""
-    sections = tuple(section for section in _sections(found, a, b) if section is not None)
-    title = f"{found.b} against {found.a}"
+    title, sections = f"{found.b} against {found.a}", tuple(_sections(found, a, b))
     return Page(title, headline_of(found), sections, "a comparison, paired", found.document(), "comparison")
 
 
@@ -308,7 +257,7 @@ def headline_of(found: Comparison) -> Headline:
     return Headline(shown_difference(first), f"{label}, {found.b} − {found.a}", tuple(sentences))
 
 
-def _sections(found: Comparison, a: Path, b: Path) -> Iterator[Section | None]:
+def _sections(found: Comparison, a: Path, b: Path) -> Iterator[Section]:
     how = f"with a 95% interval: whole {found.units.task}s are drawn again, and their signs flipped for p"
     told = f"Every difference is B − A, {found.b} − {found.a}, {how}."
     yield Section("Differences over all pairs", (told,), tuple(comparison_tables(found)))
@@ -318,7 +267,8 @@ def _sections(found: Comparison, a: Path, b: Path) -> Iterator[Section | None]:
         table = difference_table("by-cell", "By setting", found.parts, by_cell=True).reworded(found.units.tell)
         items = (_chart(rows, measure), table)
         yield Section("Differences by setting", (), items if len(rows) > 1 else items[1:])
-    yield _sides(found)
+    if found.sides:
+        yield Section("Each side by itself", (), (Table("sides", "Cohorts", found.side_columns, found.sides),))
     words = () if found.changes else ("Nothing that the manifests record.",)
     yield Section("What changed", words, (change_table(found.changes),) if found.changes else ())
     command = shlex.join(["eirkit", "compare", str(a), str(b), "--out", "comparison.html"])
@@ -327,14 +277,13 @@ def _sections(found: Comparison, a: Path, b: Path) -> Iterator[Section | None]:
 
 def comparison_tables(found: Comparison) -> Iterator[Table]:
     """Yield the differences over all pairs, a table for each kind of measure."""
-    for group, rows in grouped(found.overall):
-        if shown_rows := [one for one in rows if _occurred(group, one)]:
-            yield difference_table(group.id, title_of(group), shown_rows).reworded(found.units.tell)
-
-
-def _occurred(group: MeasureGroup, one: Difference) -> bool:
-    """Return False for a fate that no record had."""
-    return group is not OUTCOME_MEASURES or bool(one.a or one.b)
+    groups: dict[str, list[Difference]] = {}
+    for each in found.overall:
+        if each.a or each.b or group_of(each.measure) is not OUTCOME_MEASURES:  # no outcome that no record had
+            groups.setdefault(group_of(each.measure).id, []).append(each)
+    for rows in groups.values():
+        group = group_of(rows[0].measure)
+        yield difference_table(group.id, title_of(group), rows).reworded(found.units.tell)
 
 
 def difference_table(name: str, title: str, rows: Sequence[Difference], *, by_cell: bool = False) -> Table:
@@ -383,7 +332,9 @@ def cell_table(found: Comparison) -> Table | None:
     """Return the differences in the first measure by cell; None if there is only one cell."""
     first = measure_of(found.overall[0].measure)
     rows = [part for part in found.parts if part.measure == first.id]
-    return difference_table("cells", f"{first.label}, by cell", rows, by_cell=True) if len(rows) > 1 else None
+    if len(rows) < 2:
+        return None
+    return difference_table("cells", f"{first.label}, by cell", rows, by_cell=True).reworded(found.units.tell)
 
 
 def change_table(changes: Sequence[SettingChange]) -> Table:
@@ -408,12 +359,6 @@ def _chart(rows: Sequence[Difference], measure: str) -> Chart:
     one = measure_of(measure)
     axes = Axis("cell", "category"), Axis(f"difference in {one.heading}", percent=one.unit == "share")
     return Chart("differences", f"Difference in {one.label}, with 95% intervals", told, *axes, (series, none))
-
-
-def _sides(found: Comparison) -> Section | None:
-    if not found.sides:
-        return None
-    return Section("Each side by itself", (), (Table("sides", "Cohorts", found.side_columns, found.sides),))
 
 
 class Comparer(Protocol):

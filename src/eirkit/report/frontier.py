@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from shlex import quote
 from typing import Literal, Self
 
-import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, structs, to_builtins
 
 from eirkit.eir.lossy import Encoder, Frontier, FrontierPoint, StateInterval, capacities
 from eirkit.lacuna.tasks.frontier import TaskFrontier, TaskPoint
-from eirkit.lacuna.tasks.task import ConversationSpec, GeneratedTask, TaskParameters, TaskSpec
-from eirkit.report.document import Axis, Chart, Document, Section, Series, facts
+from eirkit.lacuna.tasks.task import ConversationSpec, GeneratedTask, TaskSpec
+from eirkit.report.document import Axis, Chart, Document, Item, Section, Series, facts
 from eirkit.report.table import Cell, Column, Table, counted
 
 EXACT = "exact: every partition of the histories into as many groups as there are states"
 BOUNDED = "certified: an encoder from below; covering and rate–distortion duals over all decoders from above"
 
 
-def frontier_document(
-    contract: str, found: Frontier, error: float, capacity: float | None, groups: bool
-) -> tuple[Document, Chart]:
-    """Return the document about a contract, and its chart; `groups` adds the codes of the encoder of that capacity."""
+def frontier_document(contract: str, found: Frontier, error: float, capacity: float | None, groups: bool) -> Document:
+    """Return the document about a contract; `groups` adds the codes of the encoder of that capacity."""
     points = [found.point(states) for states in capacities(found.atoms)]
     allowed, runs = found.states_for(error), found.states_for_run(error)
     encoder = found.encoder(_states(capacity)) if groups and capacity is not None else None
@@ -39,25 +36,28 @@ def frontier_document(
         retrievals=found.count.retrievals,
         error=error,
         response=StateBounds.of(allowed),
-        run=RunStates(**msgspec.structs.asdict(StateBounds.of(runs)), states=runs.upper, bits=math.log2(runs.upper)),
+        run=RunStates(**structs.asdict(StateBounds.of(runs)), states=runs.upper, bits=math.log2(runs.upper)),
         exact=all(point.exact for point in points),
         method=EXACT if found.solved else BOUNDED,
         rows=tuple(map(MemorySize.of, points)),
         capacity=UNSET
         if capacity is None
-        else msgspec.structs.replace(MemorySize.of(found.point(_states(capacity))), bits=capacity),
+        else structs.replace(MemorySize.of(found.point(_states(capacity))), bits=capacity),
         encoder=UNSET if encoder is None else _encoder(found, encoder),
     )
-    chart = _chart(contract, points)
-    items: list[Chart | Table] = [*([chart] if len(points) > 2 else []), _table(points)]
+    said = f"{points[0].lower:.2f} of the responses are right without memory, all with {points[-1].bits:.2f} bits."
+    items = [_table(points)]
     if data.encoder is not UNSET:
-        items.append(_groups(sorted(data.encoder.codes, key=lambda coded: coded.code)))
-    how = facts("method", "How it was computed", _method(found, points))
+        codes = sorted(data.encoder.codes, key=lambda coded: coded.code)
+        rows: list[dict[str, Cell]] = [{"code": coded.code + 1, "history": coded.history} for coded in codes]
+        columns = (Column("code", "code"), Column("history", "history", role="text"))
+        items.append(Table("codes", "Histories by code", columns, tuple(rows)))
+    items.append(facts("method", "How it was computed", _method(found, points)))
     name = quote(contract)
     then = f"eirkit eir count {name} --all" if capacity else f"eirkit eir frontier {name} --capacity 1 --all"
     title = f"How right a memory can be: {contract}"
-    sections = (Section("", (), (*items, how)),)
-    return Document("eir-frontier", title, _answer(data), data, sections, next=then), chart
+    section = Section("", (), (*_charts(contract, "responses", said, points, _BOUNDS), *items))
+    return Document("eir-frontier", title, _answer(data), data, (section,), next=then)
 
 
 class MemorySize(Struct, frozen=True):
@@ -151,32 +151,11 @@ class TaskMemory(Struct, frozen=True):
     records: int | UnsetType = UNSET  # that it holds
 
 
-class TaskFrontierDocument(TaskParameters, frozen=True, kw_only=True):
-    """What memories reach in a task of numbers."""
+class TaskFrontierFigures(Struct, frozen=True, kw_only=True):
+    """What memories reach in a task; beside these a document has the parameters of the task."""
 
-    q: int
     fingerprint: str
-    asking_steps: int
-    free_steps: int
-    record_bits: float
-    enough_bits: float
-    error: float
-    bits_lower: float
-    bits_upper: float
-    method: str
-    rows: list[TaskMemory]
-    capacity: TaskMemory | UnsetType = UNSET
-
-
-class ConversationFrontierDocument(Struct, frozen=True, kw_only=True):
-    """What memories reach in a conversation, whose questions count as steps."""
-
-    workload: str
-    preset: str
-    questions: int
-    seed: int
-    fingerprint: str
-    asking_steps: int
+    asking_steps: int  # questions of a conversation
     free_steps: int
     record_bits: float
     enough_bits: float
@@ -216,21 +195,14 @@ _QUESTIONS = _Wording(
 )
 
 
-def task_frontier_document(
-    task: GeneratedTask, found: TaskFrontier, error: float, capacity: float | None
-) -> tuple[Document, Chart]:
-    """Return the document about a generated task, and its chart."""
+def task_frontier_document(task: GeneratedTask, found: TaskFrontier, error: float, capacity: float | None) -> Document:
+    """Return the document about a generated task."""
     spec = task.spec
     told = _STEPS if isinstance(spec, TaskSpec) else _QUESTIONS
     grid = [found.point(h * found.record_bits) for h in range(found.records + 1)]
     low, high = found.bits_for(error)
     point = None if capacity is None else found.point(capacity)
-    parameters = asdict(spec) if isinstance(spec, ConversationSpec) else msgspec.structs.asdict(spec.as_document())
-    kind = (
-        ConversationFrontierDocument if isinstance(spec, ConversationSpec) else partial(TaskFrontierDocument, q=spec.q)
-    )
-    data = kind(
-        **parameters,
+    figures = TaskFrontierFigures(
         fingerprint=task.fingerprint,
         asking_steps=found.asking,
         free_steps=found.free,
@@ -251,35 +223,9 @@ def task_frontier_document(
         )
     enough = f", and {high:.1f} are enough; {found.enough_bits:.1f} bits are always enough"
     answer.append(f"At most {error:g} wrong answers take at least {low:.1f} bits{enough if told.tells_enough else ''}.")
-    chart = _task_chart(spec.workload, grid)
-    how = facts("method", "How it was computed", {"ceiling": found.method, "steps": _steps(told, found)})
-    then = f"{told.command} {quote(spec.workload)}"
-    title = f"How right a memory can be: {spec.workload}"
-    sections = (Section("", (), (*([chart] if len(grid) > 2 else []), _task_table(spec.workload, told, grid), how)),)
-    return Document("eir-frontier", title, tuple(answer), data, sections, next=then), chart
-
-
-def _bits(amount: float) -> str:
-    return f"{amount:g} {'bit' if amount == 1 else 'bits'}"
-
-
-def _steps(told: _Wording, found: TaskFrontier) -> str:
+    said = f"All from {grid[-1].bits:.1f} bits on."
     free = f"; {found.free} more are right without memory" if found.free else ""
-    return f"{found.asking} scored {told.asking}{free}"
-
-
-def _task_chart(workload: str, grid: list[TaskPoint]) -> Chart:
-    bits = tuple(point.bits for point in grid)
-    series = (
-        Series("no memory exceeds", "line", bits, tuple(point.upper for point in grid), dashed=True),
-        Series("some memory reaches", "line", bits, tuple(point.exists for point in grid), dashed=True),
-        Series("keeping what fits", "line", bits, tuple(point.kept for point in grid)),
-    )
-    axes = Axis("bits of the memory"), Axis("right answers", low=0.0, high=1.0, percent=True)
-    return Chart("frontier", f"What a memory can reach: {workload}", f"All from {bits[-1]:.1f} bits on.", *axes, series)
-
-
-def _task_table(workload: str, told: _Wording, grid: list[TaskPoint]) -> Table:
+    how: dict[str, Cell] = {"ceiling": found.method, "steps": f"{found.asking} scored {told.asking}{free}"}
     columns = (
         Column("records", "records"),
         Column("bits", "bits", 1),
@@ -288,8 +234,43 @@ def _task_table(workload: str, told: _Wording, grid: list[TaskPoint]) -> Table:
         Column("upper", "at most"),
     )
     rows: list[dict[str, Cell]] = [{"records": h, **asdict(point)} for h, point in enumerate(grid)]
-    title = f"{workload}: right answers at {told.asking}"
-    return Table("frontier-rows", title, columns, tuple(rows), told.note)
+    table = Table("frontier-rows", f"{spec.workload}: right answers at {told.asking}", columns, tuple(rows), told.note)
+    items: tuple[Item, ...] = (
+        *_charts(spec.workload, "answers", said, grid, _CEILING),
+        table,
+        facts("method", "How it was computed", how),
+    )
+    parameters = (
+        asdict(spec) if isinstance(spec, ConversationSpec) else {**to_builtins(spec.as_document()), "q": spec.q}
+    )
+    title = f"How right a memory can be: {spec.workload}"
+    data = {**parameters, **to_builtins(figures)}
+    then = f"{told.command} {quote(spec.workload)}"
+    return Document("eir-frontier", title, tuple(answer), data, (Section("", (), items),), next=then)
+
+
+# Lines of a chart, by the figure of a point that they show; bounds are dashed.
+_BOUNDS = {"upper": "no memory exceeds", "lower": "an encoder reaches"}
+_CEILING = {"upper": "no memory exceeds", "exists": "some memory reaches", "kept": "keeping what fits"}
+
+
+def _charts(
+    name: str, right: str, said: str, points: Sequence[FrontierPoint | TaskPoint], lines: Mapping[str, str]
+) -> tuple[Chart, ...]:
+    """Return right answers over the bits of the memory as a chart; none of two points."""
+    if len(points) < 3:
+        return ()
+    bits = tuple(point.bits for point in points)
+    series = tuple(
+        Series(title, "line", bits, tuple(getattr(point, key) for point in points), dashed=key in ("upper", "exists"))
+        for key, title in lines.items()
+    )
+    axes = Axis("bits of the memory"), Axis(f"right {right}", low=0.0, high=1.0, percent=True)
+    return (Chart("frontier", f"What a memory can reach: {name}", said, *axes, series),)
+
+
+def _bits(amount: float) -> str:
+    return f"{amount:g} {'bit' if amount == 1 else 'bits'}"
 
 
 def _states(bits: float) -> int:
@@ -319,17 +300,6 @@ def _between(low: float, high: float) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _chart(contract: str, points: list[FrontierPoint]) -> Chart:
-    bits = tuple(point.bits for point in points)
-    series = (
-        Series("no memory exceeds", "line", bits, tuple(point.upper for point in points), dashed=True),
-        Series("an encoder reaches", "line", bits, tuple(point.lower for point in points)),
-    )
-    axes = Axis("bits of the memory"), Axis("right responses", low=0.0, high=1.0, percent=True)
-    said = f"{points[0].lower:.2f} of the responses are right without memory, all with {points[-1].bits:.2f} bits."
-    return Chart("frontier", f"What a memory can reach: {contract}", said, *axes, series)
-
-
 def _table(points: list[FrontierPoint]) -> Table:
     exact = all(point.exact for point in points)
     shares = (
@@ -341,15 +311,9 @@ def _table(points: list[FrontierPoint]) -> Table:
         else (Column("run", "runs at least"), Column("run_upper", "at most"))
     )
     columns = (Column("bits", "bits"), Column("states", "states"), *shares, *runs)
-    rows: list[dict[str, Cell]] = [msgspec.structs.asdict(MemorySize.of(point)) for point in points]
+    rows: list[dict[str, Cell]] = [structs.asdict(MemorySize.of(point)) for point in points]
     note = "" if exact else "Right responses: an encoder reaches the first number, no memory exceeds the second."
     return Table("frontier-rows", "Best memory of each size", columns, tuple(rows), note)
-
-
-def _groups(members: list[CodedHistory]) -> Table:
-    rows: list[dict[str, Cell]] = [{"code": coded.code + 1, "history": coded.history} for coded in members]
-    columns = (Column("code", "code"), Column("history", "history", role="text"))
-    return Table("codes", "Histories by code", columns, tuple(rows))
 
 
 def _method(found: Frontier, points: list[FrontierPoint]) -> dict[str, Cell]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 
 from eirkit.errors import InputFileError
-from eirkit.records.analysis import AnalysisSummary, CohortStatistics, MeasuringOptions
+from eirkit.records.analysis import AnalysisSummary, CohortStatistics
 from eirkit.report.comparison import Comparison, MeasuredPair, changes_between, comparers, difference_of
 from eirkit.report.logs.sentences import GOAL_COLUMNS
 from eirkit.report.table import Column
@@ -71,7 +71,13 @@ def read_analyzed(folder: Path, *, tests: bool = True) -> Analyzed:
     summary = read_analysis(folder)
     runs, _ = read_runs([folder])
     outcomes = tuple(
-        RunOutcome(_known(peak), float(later), str(unit), bool(covered), _failed(failed))
+        RunOutcome(
+            None if peak != peak else float(peak),  # NaN: unknown
+            float(later),
+            str(unit),
+            bool(covered),
+            None if failed != failed else bool(failed == 1),
+        )
         for peak, later, unit, covered, failed in zip(
             runs.demand, runs.later_used, runs.unit, runs.covered, runs.failed, strict=True
         )
@@ -89,16 +95,9 @@ def auc_of(runs: Sequence[RunOutcome]) -> Auc | None:
     return failure_auc(np.array([run.peak for run in judged]), np.array([float(bool(run.failed)) for run in judged]))
 
 
-def _failed(value: float) -> bool | None:
-    return None if value != value else bool(value == 1)
-
-
-def _known(value: float) -> float | None:
-    return None if value != value else float(value)
-
-
-def compare_analyses(a: Path, b: Path) -> Comparison:
-    """Return the paired differences of two analysis folders.
+@comparers.add("vestige-analysis")
+def compare_analyses(a: Path, b: Path, *, plugins: bool) -> Comparison:
+    """Return the paired differences of two analysis folders, which never refer to plug-in code.
 
     Raises:
         InputFileError: they share neither a run nor a task.
@@ -106,35 +105,35 @@ def compare_analyses(a: Path, b: Path) -> Comparison:
     runs, _ = read_runs([a, b])
     left, right = runs.at(runs.folder == 0), runs.at(runs.folder == 1)
     by_run = bool(set(left.identity) & set(right.identity))
-    keys = ("identity" if by_run else "task",) * 2
-    shared = set(getattr(left, keys[0])) & set(getattr(right, keys[1]))
-    if not shared:
+    key = "identity" if by_run else "task"
+    if not set(getattr(left, key)) & set(getattr(right, key)):
         raise InputFileError(f"{a} and {b} share neither runs nor tasks; analyze logs of the same tasks")
     overall = []
     for name, of in MEASURES.items():
-        pairs = list(_pairs(left, right, keys[0], of))
-        if pairs:
+        if pairs := list(_pairs(left, right, key, of)):
             overall.append(difference_of("", name, pairs))
-    changes = changes_between(*(to_builtins(_setup(read_analysis(folder))) for folder in (a, b)))
+    changes = changes_between(*(_setup(read_analysis(folder)) for folder in (a, b)))
     names = folder_names([a, b])
     sides = analyze_cohorts([a, b], AnalysisPlan(), by="folder", analyses=()).cohorts
     warnings = tuple(_warnings(left, right, [change.name for change in changes], by_run=by_run))
-    unit = "runs" if by_run else "tasks"
-    found = (unit, tuple(overall), (), changes, warnings, tuple(map(to_builtins, sides)))
-    return Comparison("vestige-analysis", names[0], names[1], *found, side_columns=SIDE_COLUMNS)
+    return Comparison(
+        "vestige-analysis",
+        names[0],
+        names[1],
+        "runs" if by_run else "tasks",
+        tuple(overall),
+        (),
+        changes,
+        warnings,
+        tuple(map(to_builtins, sides)),
+        side_columns=SIDE_COLUMNS,
+    )
 
 
-class _Setup(Struct, frozen=True):
-    """The settings of an analysis, without the run counts by format and goal, which are results."""
-
-    eirkit: str
-    options: MeasuringOptions
-    formats: tuple[str, ...]
-    goal_sources: tuple[str, ...]
-
-
-def _setup(summary: AnalysisSummary) -> _Setup:
-    return _Setup(summary.eirkit, summary.options, tuple(sorted(summary.formats)), tuple(sorted(summary.goal_sources)))
+def _setup(summary: AnalysisSummary) -> dict[str, object]:
+    """Return the settings of an analysis, without the run counts by format and goal, which are results."""
+    names = {"formats": sorted(summary.formats), "goal_sources": sorted(summary.goal_sources)}
+    return {"eirkit": summary.eirkit, "options": to_builtins(summary.options), **names}
 
 
 def _pairs(left: RunColumns, right: RunColumns, key: str, of: Callable[[RunColumns], Floats]) -> Iterator[MeasuredPair]:
@@ -165,9 +164,3 @@ def _warnings(left: RunColumns, right: RunColumns, changed: list[str], *, by_run
         yield "no run is in both folders: means of each task's runs are paired"
     if any(name.startswith("goal_sources") for name in changed):
         yield "goals were known in different ways, so demand and goal access do not compare as they stand"
-
-
-@comparers.add("vestige-analysis")
-def compare_analysis_folders(a: Path, b: Path, *, plugins: bool) -> Comparison:
-    """Return the comparison of two analyses, which never refer to plug-in code."""
-    return compare_analyses(a, b)

@@ -64,7 +64,10 @@ def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
     for one, other in couples:
         matched = _matched(left.get(one.cell, []), right.get(other.cell, []))
         matches += matched
-        for name in _measures(one, other):
+        withheld = OF_LOSS if one.is_withheld or other.is_withheld else ()
+        for name in FIGURES:
+            if name in withheld:
+                continue
             if pairs := _pairs(matched, FIGURES[name]):
                 pooled.setdefault(name, []).extend(pairs)
                 if group_of(name) not in COSTS:
@@ -75,11 +78,15 @@ def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
         "lacuna-run",
         *((a.name, b.name) if a.name != b.name else (str(a.folder), str(b.folder))),
         "runs",
-        tuple(difference_of("", name, pairs) for name, pairs in pooled.items() if _is_told(name, pairs)),
+        tuple(
+            difference_of("", name, pairs)
+            for name, pairs in pooled.items()
+            if group_of(name) not in COSTS or any(pair.a or pair.b for pair in pairs)  # no cost that is always zero
+        ),
         tuple(parts),
         manifest_changes(a, b),
         tuple(_warnings(a, b, couples, between, matches)),
-        contrast=tuple(_contrast(a.rows, b.rows, between)),
+        contrast=tuple(SettingChange(name, *(str(AXES[name](sweep.rows[0])) for sweep in (a, b))) for name in between),
         units=units_of({str(row.workload) for row in (*a.rows, *b.rows)}),
     )
 
@@ -113,16 +120,6 @@ def _pairs(matched: Sequence[Match], of: FigureOf) -> list[MeasuredPair]:
     return [MeasuredPair(task, *map(fmean, zip(*values, strict=True))) for task, values in tasks.items()]
 
 
-def _is_told(name: str, pairs: Sequence[MeasuredPair]) -> bool:
-    """Return False for a cost that is zero in every run."""
-    return group_of(name) not in COSTS or any(pair.a or pair.b for pair in pairs)
-
-
-def _contrast(a: Sequence[CellRow], b: Sequence[CellRow], between: Sequence[str]) -> Iterator[SettingChange]:
-    for name in between:
-        yield SettingChange(name, *(str(AXES[name](rows[0])) for rows in (a, b)))
-
-
 def contrast_axes(a: Sequence[CellRow], b: Sequence[CellRow]) -> tuple[str, ...]:
     """Return the axes on which each folder has a single value and the two values differ."""
     found = []
@@ -135,7 +132,10 @@ def contrast_axes(a: Sequence[CellRow], b: Sequence[CellRow]) -> tuple[str, ...]
 
 def _couples(a: Sequence[CellRow], b: Sequence[CellRow], between: Sequence[str]) -> Iterator[tuple[CellRow, CellRow]]:
     """Yield pairs of cells that agree on every axis except `between`; ambiguous matches are left out."""
-    sides = [_by_place(rows, between) for rows in (a, b)]
+    sides: tuple[dict[tuple[int | str, ...], list[CellRow]], ...] = ({}, {})
+    for side, rows in zip(sides, (a, b), strict=True):
+        for row in rows:
+            side.setdefault(tuple(of(row) for name, of in AXES.items() if name not in between), []).append(row)
     for place, left in sides[0].items():
         right = sides[1].get(place, [])
         same = [(x, y) for x in left for y in right if x.cell == y.cell]
@@ -145,27 +145,15 @@ def _couples(a: Sequence[CellRow], b: Sequence[CellRow], between: Sequence[str])
             yield left[0], right[0]
 
 
-def _by_place(rows: Sequence[CellRow], between: Sequence[str]) -> dict[tuple[int | str, ...], list[CellRow]]:
-    found: dict[tuple[int | str, ...], list[CellRow]] = {}
-    for row in rows:
-        place = tuple(of(row) for name, of in AXES.items() if name not in between)
-        found.setdefault(place, []).append(row)
-    return found
-
-
 def _unshared(a: Sequence[CellRow], b: Sequence[CellRow]) -> list[str]:
     """Return the settings for which the two folders have no value in common, as `m: 16 / 8`."""
     sides = {name: [{of(row) for row in rows} for rows in (a, b)] for name, of in AXES.items()}
+    follows_window = all(row.lookback == row.m for row in (*a, *b))
     return [
         f"{name}: {' / '.join(', '.join(sorted(map(str, side))) for side in both)}"
         for name, both in sides.items()
-        if all(both) and not both[0] & both[1] and not (name == "lookback" and _follows_window(*a, *b))
+        if all(both) and not both[0] & both[1] and not (name == "lookback" and follows_window)
     ]
-
-
-def _follows_window(*rows: CellRow) -> bool:
-    """Return True if the lookback equals the window m in every row."""
-    return all(row.lookback == row.m for row in rows)
 
 
 def _matched(a: Sequence[ScoredRun], b: Sequence[ScoredRun]) -> list[Match]:
@@ -175,11 +163,6 @@ def _matched(a: Sequence[ScoredRun], b: Sequence[ScoredRun]) -> list[Match]:
         by_seed.setdefault(run.seed, []).append(run)
     pairs = [(run, other) for run in a for other in by_seed.get(run.seed, ())]
     return [(one, other) for one, other in pairs if one.fingerprint == other.fingerprint]
-
-
-def _measures(one: CellRow, other: CellRow) -> list[str]:
-    withheld = one.is_withheld or other.is_withheld
-    return [name for name in FIGURES if not (withheld and name in OF_LOSS)]
 
 
 def manifest_changes(a: SweepFolder, b: SweepFolder) -> tuple[SettingChange, ...]:
