@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
@@ -14,15 +15,7 @@ from eirkit.cli.command import OUTPUT, Show, command, document_options, option
 from eirkit.cli.execution import LiveLine
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, RUN_MEASURES, SIMULATION_MEASURES
 from eirkit.records.runs import CAUSES
-from eirkit.report.demo.figures import (
-    ContractContrast,
-    DemandRow,
-    Demonstration,
-    RecordedFigures,
-    RecoveryRow,
-    RetentionRow,
-)
-from eirkit.report.demo.page import POLICY_NAMES
+from eirkit.report.demo.figures import Demonstration, RecordedFigures
 from eirkit.report.document import Document, Listing, Page, Section, plain_data
 from eirkit.report.exports import write_page
 from eirkit.report.folders import pages
@@ -65,7 +58,7 @@ def _document(page: Page, data: Demonstration, report: Path, out: Path) -> Docum
         page.title,
         head.sentences[:1],
         data,
-        (*_sections(data), where),
+        (*_sections(page, data), where),
         details=page.sections,
         next=f"eirkit view {quote(str(out))}",
         number=head.number,
@@ -73,52 +66,35 @@ def _document(page: Page, data: Demonstration, report: Path, out: Path) -> Docum
     )
 
 
-def _sections(data: Demonstration) -> Iterator[Section]:
-    yield _demand(data.demand, data.contrast)
-    yield _retention(data.retention)
-    yield _recovery(data.recovery)
+def _sections(page: Page, data: Demonstration) -> Iterator[Section]:
+    """Yield the tables of the page, with the columns that fit a screen, and what its other sections come to."""
+    tables = {table.id: table for table in page.tables()}
+    every, final = data.contrast.every_step_bits, data.contrast.final_only_bits
+    curves = tuple(spark([bits or 0.0 for bits in row.bits[::4]]) for row in data.demand)
+    peaks = tables["peaks"]
+    workload, peak, records, _ = peaks.columns
+    yield _shown(
+        replace(peaks, rows=tuple({**row, "curve": curve} for row, curve in zip(peaks.rows, curves, strict=True))),
+        "1. How much must survive? (64 steps, a window of 16 results of 4 digits)",
+        (workload, Column("curve", "bits after each step"), peak, records),
+        f"The same inputs need {every:.1f} bits if every sum is asked for, {final:.1f} if only the total is.",
+    )
+    policies = tables["policies-table"]
+    yield _shown(
+        policies,
+        f"2. Does a policy keep it? (steps that miss an input, mean of {data.retention[0].tasks} tasks)",
+        policies.columns,
+        f"{EIR_PRESSURE.label}: {EIR_PRESSURE.meaning}; above 1 errors are certain.",
+    )
+    recovery = tables["recovery"]
+    title = f"3. What does it cost to get a lost result back? (reads, mean of {data.recovery[0].cones:,})"
+    yield _shown(recovery, title, recovery.columns)
     yield from _causes(data)
     yield _recorded(data.recorded)
 
 
-def _demand(rows: Sequence[DemandRow], contrast: ContractContrast) -> Section:
-    columns = (
-        Column("workload", "task", role="name"),
-        Column("curve", "bits after each step"),
-        Column("peak_bits", "peak bits", 1),
-        Column("records", "results that hold as much", 1),
-    )
-    shown = tuple({**asdict(row), "curve": spark([bits or 0.0 for bits in row.bits[::4]])} for row in rows)
-    every, final = contrast.every_step_bits, contrast.final_only_bits
-    note = f"The same inputs need {every:.1f} bits if every sum is asked for, {final:.1f} if only the total is."
-    title = "1. How much must survive? (64 steps, a window of 16 results of 4 digits)"
-    return Section("", (), (Table("demo-demand", title, columns, shown, note),))
-
-
-def _retention(rows: Sequence[RetentionRow]) -> Section:
-    policies = tuple(rows[0].miss_rate)
-    columns = (
-        Column("workload", "task", role="name"),
-        Column("h", "h"),
-        Column("eir_pressure", EIR_PRESSURE.label, 1),
-        *(Column(name, POLICY_NAMES.get(name, name), 2, percent=True) for name in policies),
-    )
-    shown = tuple({**asdict(row), **row.miss_rate} for row in rows)
-    title = f"2. Does a policy keep it? (steps that miss an input, mean of {rows[0].tasks} tasks)"
-    note = f"{EIR_PRESSURE.label}: {EIR_PRESSURE.meaning}; above 1 errors are certain."
-    return Section("", (), (Table("demo-retention", title, columns, shown, note),))
-
-
-def _recovery(rows: Sequence[RecoveryRow]) -> Section:
-    columns = (
-        Column("fan_in", "inputs per step"),
-        Column("fetched", "stored"),
-        Column("results_kept", "others kept", 0),
-        Column("nothing_kept", "nothing kept", 0),
-        Column("depth", "steps back", 0),
-    )
-    title = f"3. What does it cost to get a lost result back? (reads, mean of {rows[0].cones:,})"
-    return Section("", (), (Table("demo-recovery", title, columns, tuple(map(asdict, rows))),))
+def _shown(table: Table, title: str, columns: tuple[Column, ...], note: str = "") -> Section:
+    return Section("", (), (replace(table, title=title, columns=columns, note=note),))
 
 
 def _causes(data: Demonstration) -> tuple[Section, Section]:

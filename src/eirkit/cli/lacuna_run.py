@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import asdict
 from decimal import ROUND_CEILING, Decimal
 from functools import partial
 from pathlib import Path
@@ -33,12 +32,10 @@ from eirkit.lacuna.findings.summary import NOT_ASKED, silences
 from eirkit.lacuna.findings.validity import papers_verdict, system_remarks
 from eirkit.lacuna.memories.plan import EXTRACTOR, memory_factory
 from eirkit.lacuna.models.metered import PRICE_LONGER
-from eirkit.lacuna.models.prices import add_up
 from eirkit.lacuna.runs.budget import Budget, SpendingLimits
 from eirkit.lacuna.runs.capability import NO_CONTROL
 from eirkit.lacuna.runs.control import control_plan
 from eirkit.lacuna.runs.estimate import (
-    CellEstimate,
     EstimateRow,
     cap_of_next_run,
     estimate_plan,
@@ -210,31 +207,18 @@ def _estimate(suite: Suite, control: bool | None, runner: RunnerOptions) -> Docu
     budget, before = runner.kept_budget(), control_plan(suite, control)
     estimates = estimate_plan(suite, budget, runner.recorded())
     controls = estimate_plan(before, budget, runner.recorded(control=True), every_seed=True)
-    sweep, own = (_part(part) for part in (estimates, controls))
-    whole = add_up([estimate.expected for estimate in (*estimates, *controls)])
-    rows, basis = tuple(estimate.row() for estimate in estimates), runner.basis(estimates)
-    found = SweepEstimate(
-        rows=rows,
-        **asdict(whole),
-        runs=sweep.runs,
-        sweep=sweep,
-        control=own,
-        assumptions=basis.assumptions,
-        not_included=basis.not_included,
-        spent_usd=basis.spent_usd,
-    )
-    answer = totals(structs.replace(found, runs=sweep.runs + own.runs))
+    sweep, own = PartEstimate.of(estimates), PartEstimate.of(controls)
+    whole = structs.asdict(PartEstimate.of([*estimates, *controls]))
+    rows = tuple(estimate.row() for estimate in estimates)
+    more = {**whole, "runs": sweep.runs, "rows": rows, "sweep": sweep, "control": own}
+    found = SweepEstimate.of_plan(estimates, runner.recorded(), **more)
     parts = (
         totals(sweep, "the sweep, below: "),
         totals(own, "before it, the control with nothing missing (--no-control leaves it out): "),
     )
     shown = [structs.replace(row, condition=_condition(row)) for row in rows]
-    return estimate_document("lacuna-run", shown, found, answer, basis, parts if own.runs else ())
-
-
-def _part(estimates: Sequence[CellEstimate]) -> PartEstimate:
-    whole = asdict(add_up([estimate.expected for estimate in estimates]))
-    return PartEstimate(**whole, runs=sum(estimate.runs for estimate in estimates))
+    answer = totals(PartEstimate(**whole))
+    return estimate_document("lacuna-run", found, answer, parts if own.runs else (), shown)
 
 
 def _cap_of_next_run(folder: Path, suite: Suite, runner: RunnerOptions) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,64 +24,58 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 def suite_argument(command: Command) -> Command:
     """Add WORKLOAD or SUITE.toml as an argument; the command receives `suite`, and `workload` among its options."""
-    return _positional(command, "[WORKLOAD | SUITE.toml]", suites=True)
+
+    @wraps(command)
+    def with_task(task: str | None, workload: list[str] | None, **given: Any) -> Any:
+        if task is not None and (task.endswith(".toml") or Path(task).is_file()):
+            return command(workload=workload, suite=Path(task), **given)
+        return command(workload=_named(task, workload), suite=None, **given)
+
+    return click.argument("task", metavar="[WORKLOAD | SUITE.toml]", required=False)(with_task)  # type: ignore[return-value]
 
 
 def serve_argument(command: Command) -> Command:
     """Add WORKLOAD as an argument; the command receives it as `workload` among its options."""
-    return _positional(command, "[WORKLOAD]", suites=False)
 
-
-def _positional(command: Command, metavar: str, *, suites: bool) -> Command:
     @wraps(command)
     def with_task(task: str | None, workload: list[str] | None, **given: Any) -> Any:
-        file = None
-        if task is not None and suites and (task.endswith(".toml") or Path(task).is_file()):
-            file = Path(task)
-        elif task is not None:
-            names = WorkloadNames().convert(task, None, click.get_current_context())
-            if workload is not None and workload != names:
-                raise UsageError(
-                    f"two workloads are given, {task} and --workload {','.join(workload)}; give one of them"
-                )
-            workload = names
-        return command(workload=workload, **({"suite": file} if suites else {}), **given)
+        return command(workload=_named(task, workload), **given)
 
-    return click.argument("task", metavar=metavar, required=False)(with_task)  # type: ignore[return-value]
+    return click.argument("task", metavar="[WORKLOAD]", required=False)(with_task)  # type: ignore[return-value]
+
+
+def _named(task: str | None, workload: list[str] | None) -> list[str] | None:
+    """Return the workloads of the argument, or else of the option."""
+    if task is None:
+        return workload
+    names = WorkloadNames().convert(task, None, click.get_current_context())
+    if workload is not None and workload != names:
+        raise UsageError(f"two workloads are given, {task} and --workload {','.join(workload)}; give one of them")
+    return names
 
 
 def axis_options(command: Command) -> Command:
     """Add every axis, --seeds and the model options; whatever is not given arrives as None, () or False."""
-    return options(*_axes(), *call_options)(command)  # type: ignore[no-any-return]
-
-
-def _axes() -> tuple[Callable[[Any], Any], ...]:
-    return (*_task_axes(), *_agent_axes(), *_memory_axes(), *_compaction_axes(), *_run_axes())
-
-
-def _task_axes() -> tuple[Callable[[Any], Any], ...]:
     fields = ("n", "m", "lookback", "fan_in", "digits", "slots", "k", "queries", "warm_up")
-    return (
+    names = NameList()
+    tasks = (
         option("--workload", type=WorkloadNames(), group="Task", hidden=True, help="The same as WORKLOAD."),
-        *(task_option(name, NameList() if name == "queries" else IntegerList(0)) for name in fields),
+        *(task_option(name, names if name == "queries" else IntegerList(0)) for name in fields),
         option(
             "--preset",
-            type=NameList(),
+            type=names,
             group="Task",
             help="Worlds of conversations: a size such as small+level=3, or a file.",
         ),
     )
-
-
-def _agent_axes() -> tuple[Callable[[Any], Any], ...]:
-    return (
-        _naming(
+    agents = (
+        option(
             "--model",
-            known_models,
-            "Models, as provider/name; separated by commas or repeated.",
-            "Agent",
-            NameList(),
+            known=known_models,
+            type=names,
             multiple=True,
+            group="Agent",
+            help="Models, as provider/name; separated by commas or repeated.",
         ),
         option(
             "--actions",
@@ -91,41 +85,34 @@ def _agent_axes() -> tuple[Callable[[Any], Any], ...]:
             help="Most actions in a managed run.  [default: 200]",
         ),
     )
-
-
-def _memory_axes() -> tuple[Callable[[Any], Any], ...]:
-    names = NameList()
-    return (
+    memories = (
         option("--h", type=IntegerList(1), group="Memory", help="Records that stay visible.  [default: m]"),
-        _naming(
+        option(
             "--condition",
-            known_conditions,
-            "How the agent gets earlier results.  [default: controlled; in conversations whole]",
-            "Memory",
-            names,
+            known=known_conditions,
+            type=names,
+            group="Memory",
+            help="How the agent gets earlier results.  [default: controlled; in conversations whole]",
         ),
-        _naming("--policy", policies.names, "Which records are kept.  [default: window]", "Memory", names),
+        option(
+            "--policy",
+            known=policies.names,
+            type=names,
+            group="Memory",
+            help="Which records are kept.  [default: window]",
+        ),
         option("--memory", type=names, group="Memory", help="Memory systems; `eirkit doctor` lists them."),
         panel_option(names),
-        option(
-            "--b-oracle",
-            common=False,
-            type=names,
-            group="Memory",
-            help="Results that a run may retrieve: a number or unlimited.  [default: 0]",
+        *(
+            option(
+                name,
+                common=False,
+                type=names,
+                group="Memory",
+                help=f"{what} that a run may {verb}: a number or unlimited.  [default: 0]",
+            )
+            for name, what, verb in (("--b-oracle", "Results", "retrieve"), ("--b", "Steps", "recompute"))
         ),
-        option(
-            "--b",
-            common=False,
-            type=names,
-            group="Memory",
-            help="Steps that a run may recompute: a number or unlimited.  [default: 0]",
-        ),
-    )
-
-
-def _compaction_axes() -> tuple[Callable[[Any], Any], ...]:
-    return (
         option(
             "--context-tokens",
             common=False,
@@ -142,10 +129,7 @@ def _compaction_axes() -> tuple[Callable[[Any], Any], ...]:
             "conversations also plain, facts or instructions. Can be repeated.",
         ),
     )
-
-
-def _run_axes() -> tuple[Callable[[Any], Any], ...]:
-    return (
+    runs = (
         option("--seeds", type=SeedList(), group="Runs", help=f"{SEEDS_HELP}  [default: 0:3]"),
         option("--repeats", type=click.IntRange(1), common=False, group="Runs", help="Runs of a task.  [default: 1]"),
         option(
@@ -156,12 +140,7 @@ def _run_axes() -> tuple[Callable[[Any], Any], ...]:
             help="Record hashes, not texts, of prompts and replies.",
         ),
     )
-
-
-def _naming(
-    name: str, known: Callable[[], Iterable[str]], text: str, group: str, kind: Any, *, multiple: bool = False
-) -> Callable[[Any], Any]:
-    return option(name, known=known, type=kind, multiple=multiple, group=group, help=text)
+    return options(*tasks, *agents, *memories, *runs, *call_options)(command)  # type: ignore[no-any-return]
 
 
 def known_conditions() -> list[str]:
@@ -190,12 +169,12 @@ def describe_external(command: click.Command, model: str, condition: str, seeds:
         "condition": f"How the agent gets earlier results.  [default: {condition}]",
         "seeds": f"{SEEDS_HELP}  [default: {seeds}]",
     }
-    for one in command.params:
-        if not isinstance(one, Option):
+    for parameter in command.params:
+        if not isinstance(parameter, Option):
             continue
-        one.hidden |= one.name in ("base_url", "protocol", "repeats", "preset")
-        one.help = helps.get(one.name or "", one.help)
-        if one.name == "model":
-            one.known = None
-        elif one.name == "condition":
-            one.known = lambda: (name for name in known_conditions() if not name.endswith(")"))
+        parameter.hidden |= parameter.name in ("base_url", "protocol", "repeats", "preset")
+        parameter.help = helps.get(parameter.name or "", parameter.help)
+        if parameter.name == "model":
+            parameter.known = None
+        elif parameter.name == "condition":
+            parameter.known = lambda: (name for name in known_conditions() if not name.endswith(")"))

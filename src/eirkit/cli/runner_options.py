@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import wraps
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import click
 import msgspec
@@ -96,15 +96,6 @@ control_option = option(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EstimateBasis:
-    """What an estimate assumes, and what was spent before."""
-
-    assumptions: tuple[ModelAssumption, ...] = ()
-    not_included: tuple[str | None, ...] = ()  # memories that ask a model, of which nothing is known yet
-    spent_usd: float | None = None
-
-
 class PartEstimate(Struct, frozen=True, kw_only=True):
     """What a part of a sweep would take."""
 
@@ -115,14 +106,32 @@ class PartEstimate(Struct, frozen=True, kw_only=True):
     most_usd: float | None
     runs: int
 
+    @classmethod
+    def of(cls, estimates: Sequence[CellEstimate]) -> PartEstimate:
+        whole = add_up([estimate.expected for estimate in estimates])
+        return PartEstimate(**asdict(whole), runs=sum(estimate.runs for estimate in estimates))
+
 
 class PlanEstimate(PartEstimate, frozen=True, kw_only=True):
-    """What an experiment would take."""
+    """What an experiment would take, what that assumes, and what was spent before."""
 
     rows: tuple[ModelEstimate, ...] | tuple[EstimateRow, ...]
     assumptions: tuple[ModelAssumption, ...]
-    not_included: tuple[str | None, ...]
+    not_included: tuple[str | None, ...]  # memories that ask a model, of which nothing is known yet
     spent_usd: float | None
+
+    @classmethod
+    def of_plan(cls, estimates: Sequence[CellEstimate], known: RecordedRuns | None, **more: Any) -> Self:
+        """Return the estimate of a plan, by model unless other rows are given."""
+        memories = dict.fromkeys(estimate.cell.access.memory for estimate in estimates if estimate.is_partial)
+        own = {
+            **structs.asdict(PartEstimate.of(estimates)),
+            "rows": tuple(by_model(estimates)),
+            "assumptions": tuple(assumptions(estimates)),
+            "not_included": tuple(memories),
+            "spent_usd": None if known is None else float(known.journal.spending.total_usd),
+        }
+        return cls(**{**own, **more})
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,28 +160,23 @@ class RunnerOptions:
         """Return what is in the folder that is resumed, or of its control."""
         return None if self.resume is None else read_recorded(self.resume, control=control)
 
-    def basis(self, estimates: Sequence[CellEstimate]) -> EstimateBasis:
-        """Return what an estimate assumes, and what was spent before."""
-        known = self.recorded()
-        memories = dict.fromkeys(one.cell.access.memory for one in estimates if one.is_partial)
-        spent = None if known is None else float(known.journal.spending.total_usd)
-        return EstimateBasis(tuple(assumptions(estimates)), tuple(memories), spent)
-
     def run(self, plan: CellPlan, measure: Callable[[Results], CommandResult], show: Show) -> int:
         """Run what is left of a plan, show what its runs say and return the exit code."""
         if self.dry_run:
-            show(_estimate(plan, self))
+            estimates = estimate_plan(plan, self.kept_budget(), self.recorded(), every_seed=True)
+            found = PlanEstimate.of_plan(estimates, self.recorded())
+            show(estimate_document(f"lacuna-{plan.kind}", found, totals(found)))
             return 0
         folder = self.resume or self.out
         try:
-            found = self._find(plan, folder, measure)
+            result = self._find(plan, folder, measure)
         except KeyboardInterrupt:
             if folder is None:
                 raise
             say(f"eirkit: interrupted; continue with `eirkit lacuna {plan.kind} --resume {shlex.quote(str(folder))}`")
             return 130
-        show(_with_records(found.document, folder, plan.kind))
-        return found.code
+        show(_with_records(result.document, folder, plan.kind))
+        return result.code
 
     def _find(self, plan: CellPlan, folder: Path | None, measure: Callable[[Results], CommandResult]) -> CommandResult:
         is_new = folder is not None and not (folder / MANIFEST).exists()
@@ -298,14 +302,17 @@ def funds_options(command: Command) -> Command:
 
 def estimate_document(
     command: str,
-    rows: Sequence[EstimateRow | ModelEstimate],
-    data: object,
+    data: PlanEstimate,
     answer: str,
-    basis: EstimateBasis,
     words: Sequence[str] = (),
+    rows: Sequence[EstimateRow | ModelEstimate] = (),
 ) -> Document:
-    """Return what a dry run found: totals first, then what each row would cost."""
-    cells = [msgspec.to_builtins(row) for row in rows]
+    """Return what a dry run found: totals first, then what each row would cost.
+
+    Args:
+        rows: as they are printed; by default those of the data.
+    """
+    cells = [msgspec.to_builtins(row) for row in rows or data.rows]
     varying = [name for name in ("workload", "model", "condition") if len({row.get(name) for row in cells}) > 1]
     columns = (
         *(
@@ -321,7 +328,7 @@ def estimate_document(
     )
     priced = [{**row, "cost": dollars(row["cost_usd"]), "most": dollars(row["most_usd"])} for row in cells]
     table = Table("estimate", "Estimated by running a reference agent in place of the model", columns, tuple(priced))
-    sections = (Section("", (*words, *_assumed(basis, command)), (table,)),)
+    sections = (Section("", (*words, *_assumed(data, command)), (table,)),)
     return Document(command, "Estimate", (answer,), data, sections, next=repeated("--dry-run"))
 
 
@@ -336,21 +343,7 @@ def dollars(amount: float | None) -> str:
     return "unknown" if amount is None else f"${amount:,.2f}"
 
 
-def _estimate(plan: CellPlan, runner: RunnerOptions) -> Document:
-    estimates = estimate_plan(plan, runner.kept_budget(), runner.recorded(), every_seed=True)
-    basis = runner.basis(estimates)
-    found = PlanEstimate(
-        rows=tuple(by_model(estimates)),
-        **asdict(add_up([estimate.expected for estimate in estimates])),
-        runs=sum(estimate.runs for estimate in estimates),
-        assumptions=basis.assumptions,
-        not_included=basis.not_included,
-        spent_usd=basis.spent_usd,
-    )
-    return estimate_document(f"lacuna-{plan.kind}", found.rows, found, totals(found), basis)
-
-
-def _assumed(basis: EstimateBasis, command: str) -> Iterator[str]:
+def _assumed(basis: PlanEstimate, command: str) -> Iterator[str]:
     """Yield what an estimate assumes about output, or what it takes from calls that were paid for."""
     again = "--dry-run" if command == "reproduce" else "--resume DIR --dry-run"  # which has its folder in --out
     for model in basis.assumptions:

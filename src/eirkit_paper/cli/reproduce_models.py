@@ -12,13 +12,12 @@ from msgspec.structs import replace
 
 from eirkit.cli.agent_options import read_setting
 from eirkit.cli.command import Show
-from eirkit.cli.runner_options import EstimateBasis, PlanEstimate, SweepProgress, estimate_document, totals
+from eirkit.cli.runner_options import PlanEstimate, SweepProgress, estimate_document, totals
 from eirkit.engine.interface import Engine
 from eirkit.errors import UsageError
 from eirkit.lacuna.models.model import ModelOptions
-from eirkit.lacuna.models.prices import add_up
 from eirkit.lacuna.runs.budget import SpendingLimits
-from eirkit.lacuna.runs.estimate import assumptions, by_model, read_recorded
+from eirkit.lacuna.runs.estimate import read_recorded
 from eirkit.lacuna.runs.journal import read_journal
 from eirkit.records.settings import TEXT
 from eirkit.records.sweeps import Spending
@@ -103,21 +102,9 @@ class AskedModels:
         """Return what the runs that are left would cost."""
         runs = self._runs(studies)
         estimates = runs.estimate()
-        rows = by_model(estimates)
         known = read_recorded(runs.runs) if runs.runs.is_dir() else None
-        partial = [estimate.cell.access.memory for estimate in estimates if estimate.is_partial]
-        spent = None if known is None else float(known.journal.spending.total_usd)
-        basis = EstimateBasis(tuple(assumptions(estimates)), tuple(dict.fromkeys(partial)), spent)
-        data = ReproductionEstimate(
-            rows=tuple(rows),
-            **asdict(add_up([estimate.expected for estimate in estimates])),
-            runs=sum(estimate.runs for estimate in estimates),
-            planned=len(runs.plan),
-            assumptions=basis.assumptions,
-            not_included=basis.not_included,
-            spent_usd=basis.spent_usd,
-        )
-        return estimate_document("reproduce", rows, data, totals(data), basis)
+        data = ReproductionEstimate.of_plan(estimates, known, planned=len(runs.plan))
+        return estimate_document("reproduce", data, totals(data))
 
     def run(self, studies: Sequence[Study], engine: Engine | None) -> tuple[str, ...]:
         """Run what is left, and return why runs were left out; a sweep that was made otherwise is copied instead."""

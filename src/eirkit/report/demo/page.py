@@ -125,7 +125,7 @@ def survival_section(rows: Sequence[DemandRow], contrast: ContractContrast) -> S
     axes = Axis("after step", low=0.0, high=64.0), Axis("bits", low=0.0)
     chart = Chart("survival", "Bits that must survive each cut", told, *axes, tuple(series))
     columns = (
-        Column("workload", "workload"),
+        Column("workload", "task", role="name"),
         Column("peak_bits", "peak, bits", 1),
         Column(
             "records",
@@ -166,7 +166,7 @@ def retention_section(rows: Sequence[RetentionRow]) -> Section:
         for r in rows
     )
     columns = (
-        Column("workload", "workload"),
+        Column("workload", "task", role="name"),
         Column.of(RUN_MEASURES["h"]),
         replace(Column.of(SIMULATION_MEASURES["eir_pressure"]), digits=2),
         *(
@@ -174,7 +174,7 @@ def retention_section(rows: Sequence[RetentionRow]) -> Section:
             for policy in policies
             if policy != "belady"
         ),
-        Column.of(online),
+        Column.of(online, priority=1),
         Column("belady", "belady", 3, percent=True),
     )
     words = (
