@@ -32,7 +32,7 @@ from eirkit.report.viewer import reported
 from eirkit.report.viewer.documents import FolderProgress, LacunaRun, ShownExchange
 from eirkit.report.viewer.folders import failure_groups, find_places, place_at, progress_of
 from eirkit.report.viewer.heat import Layout, heat
-from eirkit.report.viewer.lacuna_run import SpokenRun
+from eirkit.report.viewer.lacuna_run import LacunaRun as RecordedRun
 from eirkit.report.viewer.logs import LogFolders
 from eirkit.report.viewer.routes import Viewer
 from eirkit.report.viewer.run_table import FolderRuns, setting_value
@@ -58,7 +58,7 @@ def records(folder: Path) -> list[RunRecord]:
         return list(database.records())
 
 
-def asked_of(run: SpokenRun) -> list[ModelExchange]:
+def asked_of(run: RecordedRun) -> list[ModelExchange]:
     return [event for event in run.events if isinstance(event, ModelExchange)]
 
 
@@ -75,8 +75,8 @@ def test_every_prompt_is_rebuilt_and_has_the_recorded_hash(root, name):
     found = records(root / name)
     assert found
     for record in found[:6]:
-        run = SpokenRun(root / name, record, plugins=False)
-        exchanges = run.exchanges
+        run = RecordedRun(root / name, record, plugins=False)
+        exchanges = run.replayed.exchanges
         recorded = asked_of(run)
         assert len(exchanges) == len(recorded) > 0
         for shown, event in zip(exchanges, recorded, strict=True):
@@ -98,17 +98,19 @@ def remembered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_rescue_is_rebuilt_with_what_its_memory_brought(remembered, panel):
     looks = {}
     for record in records(remembered / panel):
-        run = SpokenRun(remembered / panel, record, plugins=False)
-        assert run.exchanges
-        for shown, event in zip(run.exchanges, asked_of(run), strict=True):
+        run = RecordedRun(remembered / panel, record, plugins=False)
+        assert run.replayed.exchanges
+        for shown, event in zip(run.replayed.exchanges, asked_of(run), strict=True):
             messages = messages_of(shown)
             assert prompt_hash(Request(messages)) == event.prompt_sha256
             # The other way: the text that was recorded, without the rules that every prompt repeats.
             assert "\n".join(m.content for m in messages if m.role != "system") == event.prompt
-        assert all(shown.exact for shown in run.exchanges)
+        assert all(shown.exact for shown in run.replayed.exchanges)
         assert run.replayed.reason == ""
         assert isinstance(record.setting.intervention, RescueArm)
-        looks[record.setting.intervention.arm, record.seed] = [shown.messages[-1].text for shown in run.exchanges]
+        looks[record.setting.intervention.arm, record.seed] = [
+            shown.messages[-1].text for shown in run.replayed.exchanges
+        ]
     # Arms differ where the control arm lacked something, which is so of one of these tasks at least.
     assert max(len({tuple(looks[arm, seed]) for arm in ("control", "oracle", "sham")}) for seed in (0, 1)) == 3
 
@@ -117,9 +119,9 @@ def test_no_memory_system_is_needed_to_show_what_one_brought(remembered):
     record = records(remembered / "native")[0]
     access = replace(record.setting.access, memory="gone.py:Gone")
     record = replace(record, setting=replace(record.setting, access=access))
-    run = SpokenRun(remembered / "native", record, plugins=False)
-    assert run.exchanges
-    assert all(exchange.exact for exchange in run.exchanges)
+    run = RecordedRun(remembered / "native", record, plugins=False)
+    assert run.replayed.exchanges
+    assert all(exchange.exact for exchange in run.replayed.exchanges)
 
 
 def test_a_run_under_a_memory_has_its_name(remembered):
@@ -155,7 +157,7 @@ def test_what_a_memory_brought_and_nobody_kept_is_said_in_one_line(tmp_path):
 def test_prompts_in_the_other_dialect_are_rebuilt_too(tmp_path):
     make_rescue(tmp_path / "compact", "--set", "dialect=compact")
     for record in records(tmp_path / "compact"):
-        exchanges = SpokenRun(tmp_path / "compact", record, plugins=False).exchanges
+        exchanges = RecordedRun(tmp_path / "compact", record, plugins=False).replayed.exchanges
         assert exchanges
         assert all(exchange.exact for exchange in exchanges)
 
@@ -163,20 +165,20 @@ def test_prompts_in_the_other_dialect_are_rebuilt_too(tmp_path):
 def test_without_texts_controlled_prompts_are_rebuilt_from_what_was_submitted(tmp_path):
     make_sweep(tmp_path / "bare", "--no-texts", seeds="0:1")
     for record in records(tmp_path / "bare"):
-        run = SpokenRun(tmp_path / "bare", record, plugins=False)
-        assert run.exchanges
-        assert all(exchange.exact and exchange.messages for exchange in run.exchanges)
-        assert all(exchange.reply is None for exchange in run.exchanges)
+        run = RecordedRun(tmp_path / "bare", record, plugins=False)
+        assert run.replayed.exchanges
+        assert all(exchange.exact and exchange.messages for exchange in run.replayed.exchanges)
+        assert all(exchange.reply is None for exchange in run.replayed.exchanges)
 
 
 def test_a_prompt_that_is_not_the_recorded_one_is_not_called_exact(root, tmp_path):
     record = records(root / "sweep")[0]
     record = replace(record, setting=replace(record.setting, access=replace(record.setting.access, h=1)))
-    exchanges = SpokenRun(root / "sweep", record, plugins=False).exchanges
+    exchanges = RecordedRun(root / "sweep", record, plugins=False).replayed.exchanges
     assert exchanges[0].exact
     assert not exchanges[-1].exact
     assert exchanges[-1].messages[0].text
-    assert "as they were recorded" in SpokenRun(root / "sweep", record, plugins=False).replayed.reason
+    assert "as they were recorded" in RecordedRun(root / "sweep", record, plugins=False).replayed.reason
 
 
 def test_steps_say_what_the_records_say(root):
@@ -353,13 +355,13 @@ def test_code_beside_a_run_is_run_only_if_allowed(tmp_path):
     assert isinstance(document, LacunaRun)
     assert "--plugins" in document.unknown
     assert [step.cause for step in document.steps if step.cause]  # the recorded verdicts are there
-    assert viewer(out).step({**asked, "t": ["3"]}).exchanges[0].messages
+    assert viewer(out).step({**asked, "t": ["3"]}).replayed.exchanges[0].messages
     assert not (tmp_path / "ran").exists()
     trusted = viewer(out, plugins=True)
     document = trusted.answer("/api/run", asked)
     assert isinstance(document, LacunaRun)
     assert document.unknown == ""
-    assert trusted.step({**asked, "t": ["3"]}).exchanges[0].exact
+    assert trusted.step({**asked, "t": ["3"]}).replayed.exchanges[0].exact
     assert (tmp_path / "ran").exists()
 
 
@@ -451,8 +453,8 @@ def test_the_picture_of_what_was_possible_is_that_of_the_report(root):
     section = possible_section(read_sweep(root / "sweep"))
     assert section is not None
     assert shown.words == section.words
-    assert shown.figure == drawn(colored_item(section.items[0]))
-    assert {cell.cell for cell in shown.cells} == {row["cell"] for row in section.items[1].rows}
+    assert shown.figures == (drawn(colored_item(section.items[0])),)
+    assert [list(line) for line in shown.tables[0].lines] == section.items[1].lines()
     with pytest.raises(InputFileError, match="no sweep"):
         viewer(root).possible({"at": ["rescue"]})
 
@@ -460,5 +462,5 @@ def test_the_picture_of_what_was_possible_is_that_of_the_report(root):
 def test_a_sweep_too_large_for_a_request_is_left_to_the_report(root, monkeypatch):
     monkeypatch.setattr(reported, "MOST_RUNS", 1)
     shown = viewer(root).possible({"at": ["sweep"]})
-    assert shown.figure is None
+    assert shown.figures == ()
     assert "eirkit report" in shown.words[0]

@@ -76,7 +76,7 @@ export interface Overview {
   progress: FolderProgress | null;
   failures: FailureGroup[];
   summary: AnalysisSummary | null;
-  advice: ShownAdvice[];
+  advice: AdviceRow[];
   answers: string[];
 }
 
@@ -351,14 +351,21 @@ export interface Advice {
   usd?: number | null;
 }
 
-// Something worth acting on.
-export interface ShownAdvice {
-  kind: string;
-  words: string;
+// One thing to act on with its price, in words.
+export interface AdviceRow {
+  kind: "clip" | "compaction" | "file" | "instruction";
   run_id: string;
+  model: string;
   turn: number;
+  subject: string;
   tokens: number | null;
+  count: number;
+  runs: number;
+  trigger: "auto" | "manual" | "unknown";
+  cut: number;
+  by: string;
   usd: number | null;
+  words: string;
 }
 
 // Some of the rows that fit a query.
@@ -445,11 +452,12 @@ export interface GridLayout {
   value: string;
 }
 
-// What a rescue, a capability test or a probe came to.
-export interface Evidence {
+// A section of a report: its sentences, pictures and tables.
+export interface ShownSection {
   title: string;
   words: string[];
   charts: DrawnChart[];
+  figures: Figure[];
   tables: ShownTable[];
 }
 
@@ -467,6 +475,15 @@ export interface DrawnChart {
   behind: number[];
 }
 
+// Charts shown side by side under one title: small multiples, or the panels of a published figure.
+export interface Figure {
+  id: string;
+  title: string;
+  panels: Chart[];
+  note: string;
+  kind: "figure";
+}
+
 // A table of texts.
 export interface ShownTable {
   title: string;
@@ -479,35 +496,6 @@ export interface ShownColumn {
   title: string;
   meaning: string;
   figure: boolean;
-}
-
-// Accuracy over the bits held, beside what any memory could reach; only the reason where there is no figure.
-export interface Possible {
-  words: string[];
-  figure: Figure | null;
-  cells: PlacedCell[];
-}
-
-// Charts shown side by side under one title: small multiples, or the panels of a published figure.
-export interface Figure {
-  id: string;
-  title: string;
-  panels: Chart[];
-  note: string;
-  kind: "figure";
-}
-
-// A cell of a sweep on the frontier; None where what it held, or what was possible, is unknown.
-export interface PlacedCell {
-  workload: string;
-  cell: string;
-  bits_at_most: number | null;
-  step_accuracy: number;
-  low: number;
-  high: number;
-  keeping: number | null;
-  ceiling: number | null;
-  share: string | null;
 }
 
 // One run, without prompts and replies.
@@ -1156,8 +1144,8 @@ export interface Answers {
   overview: Overview;
   runs: Page;
   grid: Grid;
-  evidence: Evidence;
-  possible: Possible;
+  evidence: ShownSection;
+  possible: ShownSection;
   run: LacunaRun | RunView;
   cut: CutContext;
   step: StepDetails;

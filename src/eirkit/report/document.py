@@ -250,7 +250,7 @@ class DrawnChart(Chart):
         return cls(**{one.name: getattr(chart, one.name) for one in fields(chart)}, behind=tuple(chart.overlaps))
 
 
-def drawn(item: Chart | Figure) -> Chart | Figure:
+def drawn(item: Chart | Figure) -> DrawnChart | Figure:
     """Return a chart or figure for the script that draws it."""
     if isinstance(item, Figure):
         return replace(item, panels=tuple(map(DrawnChart.of, item.panels)))

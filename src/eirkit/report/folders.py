@@ -65,7 +65,7 @@ def kind_of(folder: Path, makers: str = "`lacuna run`, `lacuna rescue` or `vesti
         raise InputFileError(f"{folder} is no folder; give one that {makers} wrote")
     for name, kinds in MARKS.items():
         if (folder / name).is_file() and (kind := kinds.get(schema_of(folder / name) or "")) is not None:
-            return "lacuna-evidence" if kind == "lacuna-run" and _command_of(folder) != "run" else kind
+            return "lacuna-evidence" if kind == "lacuna-run" and command_of(folder) != "run" else kind
     studies = islice((folder / STUDIES_FOLDER).glob("*.json"), MOST_LOOKED_AT)
     if any(schema_of(path) == STUDIES for path in studies):
         return "reproduction"
@@ -79,10 +79,10 @@ def maker_of(folder: Path) -> str:
         InputFileError: the folder holds no results that can be reported.
     """
     kind = kind_of(folder)
-    return _MAKERS.get(kind) or f"lacuna {_command_of(folder) or 'evidence'}"
+    return _MAKERS.get(kind) or f"lacuna {command_of(folder) or 'evidence'}"
 
 
-def _command_of(folder: Path) -> str:
+def command_of(folder: Path) -> str:
     """Return the command that made a folder of runs."""
     try:
         with open_ordinary(folder / MANIFEST) as stream:

@@ -1,13 +1,12 @@
 // The view of a folder: its result in a sentence, its heat map and its runs.
 import { label } from "../measures";
 import { linkTo, reportOf } from "./address";
-import type { AnalysisSummary, FailureGroup, FolderProgress, ShownAdvice } from "../documents";
+import type { AdviceRow, AnalysisSummary, FailureGroup, FolderProgress } from "../documents";
 import { useAnswer } from "./asking";
 import { breakFigures } from "./breaks";
 import { HeatMap } from "./heat";
 import { Inert } from "./inert";
-import { PossiblePart } from "./possible";
-import { EvidencePart } from "./section";
+import { SectionPart } from "./section";
 import { COMPACTIONS, RUNS, RunTable } from "./table";
 import { TermLink } from "./terms";
 import { shown } from "./words";
@@ -21,7 +20,7 @@ export function FolderPage({ at, address, stamp }: { at: string; address: URLSea
       <p class="quiet">
         <a href={reportOf(at)}>The report of this folder</a>
       </p>
-      {data?.kind === "evidence" && <EvidencePart at={at} stamp={stamp} />}
+      {data?.kind === "evidence" && <SectionPart path="evidence" at={at} stamp={stamp} />}
       {data && data.advice.length > 0 && <WhatToDo at={at} advice={data.advice} />}
       {data?.summary && <Found summary={data.summary} />}
       {data?.answers.map((answer) => (
@@ -36,7 +35,7 @@ export function FolderPage({ at, address, stamp }: { at: string; address: URLSea
       )}
       {data && data.failures.length > 0 && <Lost failures={data.failures} />}
       {data && <HeatMap at={at} address={address} stamp={stamp} fields={data.fields} />}
-      {data?.kind === "sweep" && data.progress?.state !== "running" && <PossiblePart at={at} stamp={stamp} />}
+      {data?.kind === "sweep" && data.progress?.state !== "running" && <SectionPart path="possible" at={at} stamp={stamp} folded />}
       <RunTable at={at} address={address} stamp={stamp} of={data?.kind === "compaction" ? COMPACTIONS : RUNS} />
     </>
   );
@@ -59,7 +58,7 @@ function Standing({ progress }: { progress: FolderProgress }) {
 }
 
 // The few things worth acting on, each with its cost and a link to the turn.
-function WhatToDo({ at, advice }: { at: string; advice: ShownAdvice[] }) {
+function WhatToDo({ at, advice }: { at: string; advice: AdviceRow[] }) {
   return (
     <section aria-label="What to do">
       <h2>What to do</h2>

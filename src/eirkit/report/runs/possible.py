@@ -38,6 +38,7 @@ TOLD = (
     "The ceiling is that of a memory which is told the right answer after each step. Agents that go on with their own "
     "wrong answers have less than that to reach, so their shares are at least what is said."
 )
+POSSIBLE = "What was possible"  # the title of the section
 STEP_ACCURACY = RUN_MEASURES["step_accuracy"]
 FORESEEING = "the references are known in advance, so the ceiling does not hold"
 TEXTS = (
@@ -190,12 +191,12 @@ def possible_section(*sweeps: SweepFolder) -> Section | None:
 def section_of(found: Sequence[TaskPossible], unknown: Sequence[str]) -> Section | None:
     """Return that section from what `possible_in` found."""
     if not found:
-        return Section("What was possible", tuple(unknown)) if unknown else None
+        return Section(POSSIBLE, tuple(unknown)) if unknown else None
     words = (*sentences(found), *explained(found), *unknown)
     if all(cell.held.bits is None for one in found for cell in one.cells):
-        return Section("What was possible", words)  # the chart would have no point
+        return Section(POSSIBLE, words)  # the chart would have no point
     figure = Figure("possible", "Accuracy over the bits stored", tuple(possible_chart(one) for one in found))
-    return Section("What was possible", words, (figure, possible_table(found)))
+    return Section(POSSIBLE, words, (figure, possible_table(found)))
 
 
 def possible_in(*sweeps: SweepFolder) -> tuple[list[TaskPossible], list[str]]:

@@ -5,7 +5,7 @@ Those of tables are in `tables.py`, those of recorded runs in `vestige_run.py` a
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -17,12 +17,20 @@ from eirkit.records.runs import Ending, LostAnswer, MemoryProfile
 from eirkit.records.settings import Access, AnyTask
 from eirkit.records.sweeps import FailureGroup
 from eirkit.report.document import Chart, DrawnChart, Figure
+from eirkit.report.logs.sentences import AdviceRow
 from eirkit.report.viewer.excerpts import Text
 from eirkit.report.viewer.run_table import Sibling
 from eirkit.report.viewer.tables import Field, FieldKind, SharedValue
 
 FolderKind = Literal["sweep", "evidence", "analysis", "compaction"]
+T = TypeVar("T", bound=Struct)
 State = Literal["running", "complete", "waiting"]
+
+
+def taken(kind: type[T], source: object, **more: Any) -> T:
+    """Return a struct with the fields of the same names in a source; further arguments override these."""
+    own = {name: getattr(source, name) for name in kind.__struct_fields__ if name not in more}
+    return kind(**own, **more)
 
 
 class Refusal(Struct, frozen=True):
@@ -66,17 +74,6 @@ class FolderProgress(Struct, frozen=True, kw_only=True):
     spent_usd: float | None
 
 
-class ShownAdvice(Struct, frozen=True, kw_only=True):
-    """Something worth acting on."""
-
-    kind: str
-    words: str
-    run_id: str
-    turn: int
-    tokens: int | None
-    usd: float | None  # the tokens once, as input
-
-
 class Overview(Struct, frozen=True, kw_only=True):
     """The columns of a folder's runs, and its progress or what its analysis came to."""
 
@@ -86,7 +83,7 @@ class Overview(Struct, frozen=True, kw_only=True):
     progress: FolderProgress | None = None
     failures: tuple[FailureGroup, ...] = ()
     summary: AnalysisSummary | None = None
-    advice: tuple[ShownAdvice, ...] = ()  # of an analysis
+    advice: tuple[AdviceRow, ...] = ()  # of an analysis
     answers: tuple[str, ...] = ()  # of a compaction benchmark
 
 
@@ -131,35 +128,14 @@ class ShownTable(Struct, frozen=True):
     lines: tuple[tuple[str, ...], ...]
 
 
-class Evidence(Struct, frozen=True):
-    """What a rescue, a capability test or a probe came to."""
+class ShownSection(Struct, frozen=True):
+    """A section of a report: its sentences, pictures and tables."""
 
     title: str
     words: tuple[str, ...]
     charts: tuple[DrawnChart, ...]
+    figures: tuple[Figure, ...]
     tables: tuple[ShownTable, ...]
-
-
-class PlacedCell(Struct, frozen=True, kw_only=True):
-    """A cell of a sweep on the frontier; None where what it held, or what was possible, is unknown."""
-
-    workload: str
-    cell: str
-    bits_at_most: float | None
-    step_accuracy: float
-    low: float
-    high: float
-    keeping: float | None
-    ceiling: float | None
-    share: str | None
-
-
-class Possible(Struct, frozen=True):
-    """Accuracy over the bits held, beside what any memory could reach; only the reason where there is no figure."""
-
-    words: tuple[str, ...]
-    figure: Figure | None
-    cells: tuple[PlacedCell, ...]
 
 
 class ShownScore(Struct, frozen=True, kw_only=True):
@@ -206,6 +182,10 @@ class Step(Struct, frozen=True, kw_only=True):
     missed: bool | UnsetType = UNSET
     cause: Cause | UnsetType | None = UNSET
     why: Kind | UnsetType | None = UNSET
+
+
+# The fields of a step that are those of the decision on it.
+OF_DECISION = Step.__struct_fields__[Step.__struct_fields__.index("required") : Step.__struct_fields__.index("correct")]
 
 
 class LacunaRun(Struct, frozen=True, kw_only=True, tag="lacuna", tag_field="kind"):

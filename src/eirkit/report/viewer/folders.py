@@ -7,7 +7,6 @@ not followed. Nothing is locked, so that a command can start writing to a folder
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,14 +16,14 @@ import msgspec
 from msgspec import Struct
 
 from eirkit.errors import EirkitError, InputFileError, UsageError
-from eirkit.folders import open_ordinary
 from eirkit.lacuna.findings.measures import RUN_MEASURES
 from eirkit.lacuna.findings.summary import SUMMARY_SCHEMA
 from eirkit.records.database import DATABASE
-from eirkit.records.documents import MANIFEST, RUNS_SCHEMA, SUMMARY, read_struct
+from eirkit.records.documents import MANIFEST, RUNS_SCHEMA, SUMMARY, read_struct, schema_of
 from eirkit.records.runs import Failure
 from eirkit.records.settings import STRICT, Task
 from eirkit.records.sweeps import FailureGroup, Manifest
+from eirkit.report.folders import command_of
 from eirkit.report.table import counted
 from eirkit.report.viewer.documents import FolderKind, FolderProgress
 from eirkit.report.viewer.run_table import FolderRuns
@@ -39,8 +38,6 @@ MOST = 200  # places
 # Files whose growth changes what is shown, in this order, which the page knows, too.
 STAMPED = (MANIFEST, DATABASE, f"{DATABASE}-wal", SUMMARY, ANALYSIS, COMPACTIONS)
 OPENED = (".json", ".jsonl", ".parquet", ".db", ".db-wal", ".db-shm", ".db-journal")  # endings of files that are read
-_HEAD_BYTES = 256
-_COMMAND = re.compile(rb'\s*\{\s*"schema"\s*:\s*"%s"\s*,\s*"command"\s*:\s*"([a-z-]+)"' % RUNS_SCHEMA.encode())
 MOST_GROUPS = 50  # of failed runs
 QUIET_SECONDS = 30.0  # without a write before a folder is no longer called running
 
@@ -85,21 +82,20 @@ def place_at(root: Path, key: str) -> ViewedFolder:
 
 def stamp(place: ViewedFolder) -> str:
     """Return a text that changes whenever a record is added or a document is rewritten."""
-    return "-".join(_stamp(place.path / name) for name in STAMPED)
+    parts = []
+    for name in STAMPED:
+        try:
+            found = (place.path / name).stat()
+            parts.append(f"{found.st_size:x}.{found.st_mtime_ns:x}")
+        except OSError:
+            parts.append("")
+    return "-".join(parts)
 
 
 def changed_at(place: ViewedFolder) -> float:
     """Return the time of the last write, in seconds of file modification time."""
     times = [path.stat().st_mtime for name in STAMPED if (path := place.path / name).exists()]
     return max(times, default=0.0)
-
-
-def _stamp(path: Path) -> str:
-    try:
-        found = path.stat()
-    except OSError:
-        return ""
-    return f"{found.st_size:x}.{found.st_mtime_ns:x}"
 
 
 def _walk(root: Path) -> Iterator[ViewedFolder]:
@@ -129,17 +125,9 @@ def _kind(folder: Path, root: Path) -> FolderKind | None:
         return None
     if is_analysis(folder):
         return "analysis"
-    if (command := _COMMAND.match(_head(folder / MANIFEST))) is not None:
-        return "sweep" if command[1] == b"run" else "evidence"
-    return "compaction" if f'"{BENCHMARK_SCHEMA}"'.encode() in _head(folder / BENCHMARK) else None
-
-
-def _head(path: Path) -> bytes:
-    try:
-        with open_ordinary(path) as stream:
-            return stream.read(_HEAD_BYTES)
-    except OSError:
-        return b""
+    if schema_of(folder / MANIFEST) == RUNS_SCHEMA and (command := command_of(folder)):
+        return "sweep" if command == "run" else "evidence"
+    return "compaction" if schema_of(folder / BENCHMARK) == BENCHMARK_SCHEMA else None
 
 
 def _leads_out(folder: Path, root: Path) -> bool:

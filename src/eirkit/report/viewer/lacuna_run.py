@@ -23,19 +23,22 @@ from eirkit.lacuna.tasks.generation import demand_of, generate, prepare
 from eirkit.lacuna.tasks.task import GeneratedTask, TaskInstance, TaskSpec, spec_of
 from eirkit.lacuna.tasks.workload import Graph, Units, units_of
 from eirkit.records.database import SweepDatabase
-from eirkit.records.events import ActionTaken, Decision, Event, Verdicts, WrongStep
-from eirkit.records.runs import LostAnswer, RunRecord, RunScore
+from eirkit.records.events import Decision, Event, Verdicts, WrongStep
+from eirkit.records.runs import LostAnswer, RunRecord
 from eirkit.records.settings import STRICT
 from eirkit.report.table import counted
 from eirkit.report.viewer import documents
 from eirkit.report.viewer.documents import (
+    OF_DECISION,
     Cone,
     Pressure,
     PressureCurve,
     ShownExchange,
+    ShownScore,
     SimilarExample,
     SimilarFailures,
     Step,
+    taken,
 )
 from eirkit.report.viewer.run_table import FolderRuns, short_label
 from eirkit.report.viewer.tables import NOTHING
@@ -67,10 +70,6 @@ class LacunaRun:
         return {event.t: event for event in self.events if isinstance(event, Decision)}
 
     @cached_property
-    def actions(self) -> list[ActionTaken]:
-        return [event for event in self.events if isinstance(event, ActionTaken)]
-
-    @cached_property
     def task(self) -> Rebuilt:
         """The regenerated task, or the reason why it cannot be generated."""
         parameters, access = self.record.setting.task, self.record.setting.access
@@ -86,6 +85,12 @@ class LacunaRun:
         if self.record.fingerprint != task.fingerprint:
             return Rebuilt(None, "the task's graph is another one here; look at it with the version that wrote it")
         return Rebuilt(task, "")
+
+    @cached_property
+    def replayed(self) -> Replayed:
+        """Its prompts and replies."""
+        replay: Callable[[LacunaRun], Replayed] = extensions.load(REPLAY)
+        return replay(self)
 
     @property
     def units(self) -> Units:
@@ -106,16 +111,14 @@ class LacunaRun:
         steps = range(1, min(LONGEST, self.record.setting.task.length) + 1)
         return tuple(self.decisions[t].required if t in self.decisions else () for t in steps)
 
-    @cached_property
+    @property
     def verdicts(self) -> dict[int, Verdict]:
         """The verdict on every step; empty for a probe, which submits nothing, and for an unknown task."""
-        if self.view is None or not self.decisions:
-            return {}
-        return {verdict.t: verdict for verdict in self.view.verdicts()}
+        return {} if self.view is None else self.view.verdicts
 
     def card(self, t: int) -> WhyCard | None:
         """Return why a step is wrong; None for a probe, which submits nothing, and for an unknown task."""
-        return None if self.view is None or t not in self.verdicts else self.view.card(t, self.verdicts)
+        return None if self.view is None or t not in self.verdicts else self.view.card(t)
 
     def document(self, runs: FolderRuns) -> documents.LacunaRun:
         """Return the whole run, without prompts and replies."""
@@ -136,7 +139,7 @@ class LacunaRun:
             warnings=() if memory is None else memory.warnings,
             # Under the strict panel the memory holds all records, and none are in the context.
             capacity=None if access.panel == STRICT else access.h,
-            score=None if record.score is None else _shown_score(record.score),
+            score=None if record.score is None else taken(ShownScore, record.score),
             unknown=self.task.reason,
             steps=tuple(self._step(t) for t in range(1, len(self.graph) + 1)),
             siblings=tuple(runs.siblings(record.run)),
@@ -147,21 +150,7 @@ class LacunaRun:
         step = Step(t=t, refs=self.graph[t - 1]) if self.view is None else self.view.step(t)
         lost = self._lost(t)
         if decision is not None:
-            step = replace(
-                step,
-                required=decision.required,
-                retained=decision.retained,
-                missing=decision.missing,
-                unavailable=decision.unavailable,
-                restored=decision.restored,
-                submitted=decision.submitted,
-                fault=decision.fault,
-                fetched=decision.fetched,
-                reads=decision.reads,
-                recomputations=decision.recomputations,
-                actions=decision.actions,
-                answers=decision.answers,
-            )
+            step = replace(step, **{name: getattr(decision, name) for name in OF_DECISION})
         elif lost is not None:
             step = replace(step, required=self.graph[t - 1], retained=lost.resident, missing=(lost.target,))
         if verdict is not None:
@@ -223,38 +212,12 @@ class Replayed:
     reason: str  # why prompts are not exact; empty if all are
 
 
-class SpokenRun(LacunaRun):
-    """A run with its prompts and replies."""
-
-    @cached_property
-    def replayed(self) -> Replayed:
-        replay: Callable[[LacunaRun], Replayed] = extensions.load(REPLAY)
-        return replay(self)
-
-    @property
-    def exchanges(self) -> list[ShownExchange]:
-        return self.replayed.exchanges
-
-
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
     """A regenerated task, or the reason why there is none."""
 
     instance: GeneratedTask | None
     reason: str
-
-
-def _shown_score(score: RunScore) -> documents.ShownScore:
-    return documents.ShownScore(
-        accuracy=score.accuracy,
-        miss_rate=score.miss_rate,
-        steps=score.steps,
-        correct=score.correct,
-        first_miss=score.first_miss,
-        first_error=score.first_error,
-        errors=score.errors,
-        error_shares=score.error_shares,
-    )
 
 
 KEPT_CURVES = 256

@@ -21,7 +21,7 @@ from eirkit.lacuna.runs.family import family_of
 from eirkit.lacuna.tasks.task import GeneratedTask, TaskInstance
 from eirkit.records.events import Event, MemoryExchange, ModelExchange
 from eirkit.records.settings import TEXT
-from eirkit.report.viewer.documents import ShownExchange, ShownMessage
+from eirkit.report.viewer.documents import ShownExchange, ShownMessage, taken
 from eirkit.report.viewer.lacuna_run import LacunaRun, Replayed
 
 
@@ -117,16 +117,4 @@ def _exchange(event: ModelExchange, messages: tuple[Message, ...] | None) -> Sho
         shown = tuple(ShownMessage(message.role, message.content) for message in messages)
     else:
         shown = () if event.prompt is None else (ShownMessage("user", event.prompt),)
-    return ShownExchange(
-        t=event.t,
-        messages=shown,
-        exact=messages is not None,
-        reply=event.reply,
-        calls=event.calls,
-        latency_seconds=event.latency_seconds,
-        input_tokens=event.input_tokens,
-        output_tokens=event.output_tokens,
-        cost_usd=event.cost_usd,
-        from_cache=event.from_cache,
-        prompt_sha256=event.prompt_sha256,
-    )
+    return taken(ShownExchange, event, messages=shown, exact=messages is not None)

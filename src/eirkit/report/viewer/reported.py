@@ -11,15 +11,9 @@ from eirkit.report.folders import page_for, records_of
 from eirkit.report.html import render
 from eirkit.report.runs import evidence
 from eirkit.report.runs.folder import read_evidence, read_sweep
-from eirkit.report.runs.possible import possible_in, section_of
+from eirkit.report.runs.possible import POSSIBLE, possible_section
 from eirkit.report.table import Table
-from eirkit.report.viewer.documents import (
-    Evidence,
-    PlacedCell,
-    Possible,
-    ShownColumn,
-    ShownTable,
-)
+from eirkit.report.viewer.documents import ShownColumn, ShownSection, ShownTable
 from eirkit.report.viewer.folders import ViewedFolder
 
 MOST_RUNS = 20_000  # read whole to answer one request; more take longer than a reader waits
@@ -35,19 +29,28 @@ def report_html(place: ViewedFolder, *, plugins: bool, viewer: str = "./?") -> s
     return render(page, viewer=f"{viewer}{urlencode({'at': place.key})}")
 
 
-def evidence_document(place: ViewedFolder, *, plugins: bool) -> Evidence:
+def evidence_document(place: ViewedFolder, *, plugins: bool) -> ShownSection:
     """Return the sentences, charts and tables of a rescue, capability or probe folder."""
     with records_of(place.path, plugins=plugins):
         return shown_section(evidence.section_of(read_evidence(place.path, plugins=plugins).result))
 
 
-def shown_section(section: Section) -> Evidence:
+def possible_document(folder: Path, runs: int, *, plugins: bool) -> ShownSection:
+    """Return the picture of a sweep, its sentences, and its cells as rows; only the reason where there is none."""
+    if runs > MOST_RUNS:
+        reason = f"With more than {MOST_RUNS:,} runs, `eirkit report` draws what was possible."
+        return ShownSection(POSSIBLE, (reason,), (), (), ())
+    return shown_section(possible_section(read_sweep(folder, plugins=plugins)) or Section(POSSIBLE))
+
+
+def shown_section(section: Section) -> ShownSection:
     """Return a section with its tables as texts."""
-    charts = [drawn(colored_item(item)) for item in section.items if isinstance(item, Chart)]
-    return Evidence(
+    pictures = [drawn(colored_item(item)) for item in section.items if isinstance(item, (Chart, Figure))]
+    return ShownSection(
         section.title,
         section.words,
-        tuple(chart for chart in charts if isinstance(chart, DrawnChart)),
+        tuple(item for item in pictures if isinstance(item, DrawnChart)),
+        tuple(item for item in pictures if isinstance(item, Figure)),
         tuple(
             ShownTable(
                 table.title,
@@ -58,33 +61,3 @@ def shown_section(section: Section) -> Evidence:
             if isinstance(table, Table)
         ),
     )
-
-
-def possible_document(folder: Path, runs: int, *, plugins: bool) -> Possible:
-    """Return the picture of a sweep, its sentences, and its cells as rows; only the reason where there is none."""
-    if runs > MOST_RUNS:
-        reason = f"With more than {MOST_RUNS:,} runs, `eirkit report` draws what was possible."
-        return Possible((reason,), None, ())
-    found, unknown = possible_in(read_sweep(folder, plugins=plugins))
-    section = section_of(found, unknown)
-    first = (
-        drawn(colored_item(section.items[0]))
-        if section and section.items and isinstance(section.items[0], Figure)
-        else None
-    )
-    cells = tuple(
-        PlacedCell(
-            workload=task.spec.workload,
-            cell=cell.label,
-            bits_at_most=cell.held.bits,
-            step_accuracy=cell.accuracy.estimate,
-            low=cell.accuracy.low,
-            high=cell.accuracy.high,
-            keeping=None if cell.at is None else cell.at.kept,
-            ceiling=None if cell.at is None else cell.at.upper,
-            share=None if cell.share is None else cell.share_in_words,
-        )
-        for task in found
-        for cell in task.cells
-    )
-    return Possible(section.words if section else (), first if isinstance(first, Figure) else None, cells)

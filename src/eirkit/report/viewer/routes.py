@@ -22,23 +22,23 @@ from eirkit.records.analysis import RunRow
 from eirkit.records.events import ActionTaken, MemoryExchange
 from eirkit.registry import records_read
 from eirkit.report.logs.sentences import advice_rows
+from eirkit.report.viewer import lacuna_run
 from eirkit.report.viewer.documents import (
     CardInput,
     Changes,
-    Evidence,
     Folders,
     Grid,
     LacunaRun,
     ListedFolder,
     MemoryCall,
     Overview,
-    Possible,
     Pressure,
     ShownAction,
-    ShownAdvice,
+    ShownSection,
     Similar,
     StepCard,
     StepDetails,
+    taken,
 )
 from eirkit.report.viewer.excerpts import TextPiece, more_of, shorten
 from eirkit.report.viewer.folders import (
@@ -52,7 +52,7 @@ from eirkit.report.viewer.folders import (
     stamp,
 )
 from eirkit.report.viewer.heat import heat, layout_of
-from eirkit.report.viewer.lacuna_run import SpokenRun, pressure_lines, similar_to
+from eirkit.report.viewer.lacuna_run import pressure_lines, similar_to
 from eirkit.report.viewer.logs import LogExcerpt, LogFolders, LoggedTurn, lines_around, logged_turn, place_of
 from eirkit.report.viewer.reported import evidence_document, possible_document, report_html
 from eirkit.report.viewer.run_table import FolderRuns
@@ -85,8 +85,8 @@ class Viewer:
     # What was read of each folder, with the stamp that the folder had then.
     _folders: dict[str, tuple[str, FolderRuns]] = field(default_factory=dict)
     _analyses: dict[str, tuple[str, AnalysisTables | CutTables]] = field(default_factory=dict)
-    _possible: dict[str, tuple[str, Possible]] = field(default_factory=dict)
-    _runs: OrderedDict[tuple[str, str], SpokenRun] = field(default_factory=OrderedDict)
+    _possible: dict[str, tuple[str, ShownSection]] = field(default_factory=dict)
+    _runs: OrderedDict[tuple[str, str], lacuna_run.LacunaRun] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
     def answer(self, path: str, asked: Asked) -> Struct:
@@ -129,13 +129,7 @@ class Viewer:
             found = Overview(kind=place.kind, fields=tuple(tables.table.fields), alike=alike(tables.table))
             if not isinstance(tables, AnalysisTables):
                 return replace(found, answers=tuple(tables.answers))
-            advice = tuple(
-                ShownAdvice(
-                    kind=row.kind, words=row.words, run_id=row.run_id, turn=row.turn, tokens=row.tokens, usd=row.usd
-                )
-                for row in advice_rows(tables.summary.advice)
-            )
-            return replace(found, summary=tables.summary, advice=advice)
+            return replace(found, summary=tables.summary, advice=advice_rows(tables.summary.advice))
         runs = self._folder(place)
         return Overview(
             kind=place.kind,
@@ -158,7 +152,7 @@ class Viewer:
             raise InputFileError("these runs have no figure to lay out; look at the table")
         return heat(table, query, layout)
 
-    def evidence(self, asked: Asked) -> Evidence:
+    def evidence(self, asked: Asked) -> ShownSection:
         """Return what a rescue, capability or probe folder came to."""
         place = self._place(asked)
         if place.kind != "evidence":
@@ -171,7 +165,7 @@ class Viewer:
         with time_limit(PAGE_SECONDS, "this folder"):
             return report_html(self._place(asked), plugins=self.plugins)
 
-    def possible(self, asked: Asked) -> Possible:
+    def possible(self, asked: Asked) -> ShownSection:
         """Return accuracy over the bits held, for the cells of a sweep beside what any memory could reach."""
         place = self._place(asked)
         if place.kind != "sweep":
@@ -284,13 +278,13 @@ class Viewer:
                 known = self._analyses[place.key] = (now, made(place.path))
             return known[1]
 
-    def _lacuna(self, place: ViewedFolder, name: str) -> SpokenRun:
+    def _lacuna(self, place: ViewedFolder, name: str) -> lacuna_run.LacunaRun:
         if place.kind in TABLES:
             raise InputFileError(f"{place.key} holds recorded runs, which have no steps; choose another folder")
         with self._lock:
             if (place.key, name) in self._runs:
                 return self._runs[place.key, name]
-        run = SpokenRun(place.path, self._folder(place).record(name), plugins=self.plugins)
+        run = lacuna_run.LacunaRun(place.path, self._folder(place).record(name), plugins=self.plugins)
         with self._lock:
             self._runs[place.key, name] = run
             if len(self._runs) > KEPT:
@@ -298,10 +292,10 @@ class Viewer:
         return run
 
 
-def _step_details(run: SpokenRun, t: int) -> StepDetails:
+def _step_details(run: lacuna_run.LacunaRun, t: int) -> StepDetails:
     if not 1 <= t <= len(run.graph):
         raise InputFileError(f"the task has {len(run.graph)} steps, and none numbered {t}; choose another")
-    exchanges = tuple(exchange for exchange in run.exchanges if run.step_at(exchange.t) == t)
+    exchanges = tuple(exchange for exchange in run.replayed.exchanges if run.step_at(exchange.t) == t)
     card = run.card(t)
     return StepDetails(
         t=t,
@@ -315,21 +309,12 @@ def _step_details(run: SpokenRun, t: int) -> StepDetails:
         exchanges=exchanges,
         inexact="" if all(exchange.exact for exchange in exchanges) else run.replayed.reason,
         actions=tuple(
-            ShownAction(event.number, event.action, event.outcome, event.detail, event.evicted, event.reason)
+            taken(ShownAction, event)
             for event in run.events
             if isinstance(event, ActionTaken) and run.step_at(event.t) == t
         ),
         memory=tuple(
-            MemoryCall(
-                verb=event.verb,
-                passages=event.passages,
-                latency_seconds=event.latency_seconds,
-                lacking=event.lacking,
-                held=event.held,
-                mislabeled=event.mislabeled,
-                text=event.text,
-                found=event.found or (),
-            )
+            taken(MemoryCall, event, found=event.found or ())
             for event in run.events
             if isinstance(event, MemoryExchange) and run.step_at(event.t) == t
         ),

@@ -5,7 +5,7 @@ The database is open only while something is read, so that its writer can fold i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -38,7 +38,7 @@ from eirkit.report.table import Cell
 from eirkit.report.viewer.tables import (
     Coded,
     Field,
-    KeptForms,
+    KeptColumns,
     Places,
     RowTable,
     code_labels,
@@ -49,8 +49,8 @@ from eirkit.report.viewer.tables import (
 )
 
 FAILURE = "failure"
-# What a task is made from; n, m and the rest mean nothing for a conversation.
-SIZES = ("n", "m", "lookback", "fan_in", "slots", "digits", "k", "queries", "warm_up")
+# What a task is made from; n, m and the rest mean nothing for a conversation, nor the preset for others.
+OF_TASK = ("workload", "preset", "n", "m", "lookback", "fan_in", "slots", "digits", "k", "queries", "warm_up")
 ACCESS = ("arm", "model", "condition", "policy", "memory", "profile", "h")  # in which runs of the same task differ
 TEXTS = ("failure", "ending", "profile")
 ANSWERS = frozenset(ANSWER_OUTCOMES)
@@ -113,7 +113,7 @@ class Sibling(Struct, frozen=True):
     label: str
 
 
-class FolderRuns:
+class FolderRuns(KeptColumns):
     """The runs that a folder has at one moment; it is `Columns` of their table.
 
     Raises:
@@ -125,16 +125,16 @@ class FolderRuns:
         with SweepDatabase(folder) as database:
             columns = database.columns(("id", "cell", "seed", *TEXTS))
             settings, failures = database.settings(), database.failures()
-            asked = [name for name in SHOWN if name not in TEXTS and (name not in ANSWERS or _has_preset(settings))]
+            is_told = any(isinstance(setting.task, ConversationTask) for setting in settings.values())
+            asked = [name for name in SHOWN if name not in TEXTS and (name not in ANSWERS or is_told)]
             self._occurring = database.occurring(asked)
         ids, cells, seeds, *texts = columns
         self.ids: Places = np.array(ids, dtype=np.int64)
         self.seeds = np.array(seeds, dtype=np.uint64)
-        self.rows = len(ids)
+        super().__init__(len(ids))
         self._texts = dict(zip(TEXTS, texts, strict=True))
         self._cells, self._names = code_values(tuple(map(str, cells)))
         self._settings = [settings[name] for name in self._names]
-        self._kept = KeptForms()
         last = {failure.run: failure for failure in failures}
         self.lost: list[Failure] = [failure for run, failure in last.items() if self._find(run) is None]
 
@@ -206,9 +206,6 @@ class FolderRuns:
             return key in self._occurring and (zero or self._occurring[key])
         return bool(self.rows)
 
-    def coded(self, key: str) -> Coded:
-        return self._kept.get("coded", key, lambda: self._code(key))
-
     def _code(self, key: str) -> Coded:
         if key == "run":
             return code_labels(self.name(place) for place in range(self.rows))
@@ -216,17 +213,11 @@ class FolderRuns:
             distinct, codes = np.unique(self.seeds, return_inverse=True)
             return Coded(codes, tuple(str(seed) for seed in distinct))
         if key not in SHOWN:
-            return self._of_cells(key)
+            of_cells = code_labels(label(setting_value(setting, key)) for setting in self._settings)
+            return Coded(of_cells.codes[self._cells], of_cells.labels)
         codes, known = code_values(self._texts[key] if key in TEXTS else self._column(key))
         own = code_labels(label(_shown(key, value)) for value in known)
         return Coded(own.codes[codes], own.labels)
-
-    def _of_cells(self, key: str) -> Coded:
-        own = code_labels(label(setting_value(setting, key)) for setting in self._settings)
-        return Coded(own.codes[self._cells], own.labels)
-
-    def numbers(self, key: str) -> NDArray[np.float64]:
-        return self._kept.get("numbers", key, lambda: self._number(key))
 
     def _number(self, key: str) -> NDArray[np.float64]:
         if key == "seed":
@@ -270,10 +261,6 @@ class FolderRuns:
         return int(found[0]) if len(found) else None
 
 
-def _has_preset(settings: Mapping[str, Setting]) -> bool:
-    return any(isinstance(setting.task, ConversationTask) for setting in settings.values())
-
-
 def _shown(key: str, value: Cell) -> Cell:
     """Return a value as tables show it: a way to fail by its label."""
     return _WAYS.get(value, value) if key == FAILURE and isinstance(value, str) else value
@@ -281,11 +268,7 @@ def _shown(key: str, value: Cell) -> Cell:
 
 def setting_value(setting: Setting, key: str) -> Cell:
     """Return the value of one of the columns of settings."""
-    return _VALUES[key](setting)
-
-
-def _of_task(key: str) -> Callable[[Setting], Cell]:
-    return lambda setting: getattr(setting.task, key, None)
+    return getattr(setting.task, key, None) if key in OF_TASK else _VALUES[key](setting)
 
 
 def _condition(setting: Setting) -> str | None:
@@ -294,7 +277,6 @@ def _condition(setting: Setting) -> str | None:
 
 
 _VALUES: dict[str, Callable[[Setting], Cell]] = {
-    **{key: _of_task(key) for key in ("workload", "preset", *SIZES)},
     "model": lambda setting: setting.model,
     "condition": _condition,
     "policy": lambda setting: setting.access.policy,

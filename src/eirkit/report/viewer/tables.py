@@ -6,8 +6,9 @@ of analyses from Arrow tables.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
@@ -26,7 +27,6 @@ if TYPE_CHECKING:  # the readers of all logs, for one annotation
 
 NOTHING = "–"  # label of a missing value in filters and on axes
 Places = NDArray[np.int64]
-T = TypeVar("T")
 V = TypeVar("V", bound=Hashable)
 
 
@@ -66,11 +66,6 @@ class Columns(Protocol):
         ...
 
 
-def has_numbers(numbers: NDArray[np.float64], *, zero: bool) -> bool:
-    """True if there is any number; `zero`: also if all are 0."""
-    return not np.isnan(numbers).all() if zero else bool(np.nan_to_num(numbers).any())
-
-
 def label(cell: Cell) -> str:
     """Return the label of a value in filters and on axes."""
     if cell is None or cell == "":
@@ -85,35 +80,47 @@ def number(cell: Cell) -> float:
     return float(cell) if isinstance(cell, (bool, int, float)) else float("nan")
 
 
-class KeptForms:
-    """Caches the converted forms of every column."""
+class KeptColumns(ABC):
+    """Columns whose converted forms are kept once they were asked for."""
 
-    def __init__(self) -> None:
-        self._made: dict[tuple[str, str], Any] = {}
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self._coded: dict[str, Coded] = {}
+        self._numbers: dict[str, NDArray[np.float64]] = {}
 
-    def get(self, form: str, key: str, make: Callable[[], T]) -> T:
-        if (form, key) not in self._made:
-            self._made[form, key] = make()
-        found: T = self._made[form, key]
-        return found
+    def coded(self, key: str) -> Coded:
+        if key not in self._coded:
+            self._coded[key] = self._code(key)
+        return self._coded[key]
+
+    def numbers(self, key: str) -> NDArray[np.float64]:
+        if key not in self._numbers:
+            self._numbers[key] = self._number(key)
+        return self._numbers[key]
+
+    def occurs(self, key: str, *, zero: bool) -> bool:
+        numbers = self.numbers(key)
+        return not np.isnan(numbers).all() if zero else bool(np.nan_to_num(numbers).any())
+
+    @abstractmethod
+    def _code(self, key: str) -> Coded: ...
+
+    @abstractmethod
+    def _number(self, key: str) -> NDArray[np.float64]: ...
 
 
-class ListColumns:
+class ListColumns(KeptColumns):
     """Columns stored as lists."""
 
     def __init__(self, columns: Mapping[str, Sequence[Cell]], rows: int) -> None:
-        self.rows, self._columns, self._kept = rows, columns, KeptForms()
+        super().__init__(rows)
+        self._columns = columns
 
-    def coded(self, key: str) -> Coded:
-        return self._kept.get("coded", key, lambda: code_labels([label(cell) for cell in self._columns[key]]))
+    def _code(self, key: str) -> Coded:
+        return code_labels([label(cell) for cell in self._columns[key]])
 
-    def numbers(self, key: str) -> NDArray[np.float64]:
-        return self._kept.get(
-            "numbers", key, lambda: np.array([number(cell) for cell in self._columns[key]], dtype=float)
-        )
-
-    def occurs(self, key: str, *, zero: bool) -> bool:
-        return has_numbers(self.numbers(key), zero=zero)
+    def _number(self, key: str) -> NDArray[np.float64]:
+        return np.array([number(cell) for cell in self._columns[key]], dtype=float)
 
     def cells(self, keys: Sequence[str], places: Sequence[int]) -> list[dict[str, Cell]]:
         return [{key: self._columns[key][place] for key in keys} for place in places]
@@ -131,14 +138,12 @@ def code_values(values: Sequence[V]) -> tuple[Places, tuple[V, ...]]:
     return np.fromiter(map(known.__getitem__, values), np.int64, len(values)), tuple(known)
 
 
-class ArrowColumns:
+class ArrowColumns(KeptColumns):
     """Columns of an Arrow table; only the rows of the requested page are converted to Python."""
 
     def __init__(self, table: Any) -> None:
-        self.rows, self._table, self._kept = int(table.num_rows), table, KeptForms()
-
-    def coded(self, key: str) -> Coded:
-        return self._kept.get("coded", key, lambda: self._code(key))
+        super().__init__(int(table.num_rows))
+        self._table = table
 
     def _code(self, key: str) -> Coded:
         encoded = self._table[key].combine_chunks().dictionary_encode("encode")
@@ -147,9 +152,6 @@ class ArrowColumns:
         own = code_labels([label(cell) for cell in encoded.dictionary.to_pylist()])  # two values may share a label
         return Coded(own.codes[encoded.indices.to_numpy(zero_copy_only=False)], own.labels)
 
-    def numbers(self, key: str) -> NDArray[np.float64]:
-        return self._kept.get("numbers", key, lambda: self._number(key))
-
     def _number(self, key: str) -> NDArray[np.float64]:
         column = self._table[key]
         kind = str(column.type)
@@ -157,9 +159,6 @@ class ArrowColumns:
             return np.full(self.rows, np.nan)
         plain = column.cast("int8") if kind == "bool" else column
         return np.asarray(plain.cast("float64").to_numpy(), dtype=float)
-
-    def occurs(self, key: str, *, zero: bool) -> bool:
-        return has_numbers(self.numbers(key), zero=zero)
 
     def cells(self, keys: Sequence[str], places: Sequence[int]) -> list[dict[str, Cell]]:
         rows: list[dict[str, Cell]] = self._table.select(list(keys)).take(np.array(places, dtype=np.int64)).to_pylist()
@@ -263,7 +262,8 @@ class RowTable:
         kept = self._choices.get(query)
         if kept is not None:
             return kept
-        self._refuse_unknown(query)
+        for key in (*(key for key, _ in (*query.equal, *query.least, *query.most)), *filter(None, [query.sort])):
+            self.field(key)  # refuses one that is unknown
         found = self._sorted(self._filtered(query), query)
         self._choices[query] = found
         if len(self._choices) > KEPT_CHOICES:
@@ -279,8 +279,9 @@ class RowTable:
         left = self.choose(Query(others, query.least, query.most, query.words))
         coded = self.columns.coded(one.key)
         counts = np.bincount(coded.codes[left], minlength=len(coded.labels)).tolist()
-        tally = sorted(((rows, name) for name, rows in zip(coded.labels, counts, strict=True) if rows), key=_most_first)
-        values = tuple(FacetValue(name, rows) for rows, name in tally[:MOST_FACETS])
+        found = [FacetValue(name, rows) for name, rows in zip(coded.labels, counts, strict=True) if rows]
+        tally = sorted(found, key=lambda value: (-value.rows, value.label))
+        values = tuple(tally[:MOST_FACETS])
         return Facet(one.key, one.title, values, len(tally))
 
     def groups(self, query: Query, keys: Sequence[str]) -> dict[tuple[str, ...], Places]:
@@ -313,11 +314,6 @@ class RowTable:
             if one.key == key:
                 return one
         raise UsageError(f"no column named {key!r}; known: {', '.join(one.key for one in self.fields)}")
-
-    def _refuse_unknown(self, query: Query) -> None:
-        named = [key for key, _ in (*query.equal, *query.least, *query.most)]
-        for key in [*named, *([query.sort] if query.sort else [])]:
-            self.field(key)
 
     def _filtered(self, query: Query) -> Places:
         kept = np.ones(self.rows, dtype=bool)
@@ -352,10 +348,6 @@ class RowTable:
         else:
             keys = self.columns.numbers(query.sort)[left]
         return left[np.argsort(-keys if query.descending else keys, kind="stable")]
-
-
-def _most_first(entry: tuple[int, str]) -> tuple[int, str]:
-    return -entry[0], entry[1]
 
 
 def telling(

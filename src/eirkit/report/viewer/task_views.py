@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -48,12 +48,16 @@ class TaskView(ABC, Generic[Task]):
     def graph(self) -> Graph:
         """The references of every step."""
 
-    @abstractmethod
-    def verdicts(self) -> Iterable[Verdict]:
-        """Return the verdict on every step."""
+    @cached_property
+    def verdicts(self) -> dict[int, Verdict]:
+        """The verdict on every step; none for a probe, which submits nothing."""
+        return {verdict.t: verdict for verdict in self._verdicts()} if self.decisions else {}
 
     @abstractmethod
-    def card(self, t: int, verdicts: Mapping[int, Verdict]) -> WhyCard | None:
+    def _verdicts(self) -> Iterable[Verdict]: ...
+
+    @abstractmethod
+    def card(self, t: int) -> WhyCard | None:
         """Return why a step is wrong; None if nobody knows."""
 
     @abstractmethod
@@ -80,25 +84,18 @@ class NumberView(TaskView[TaskInstance]):
     def actions(self) -> list[ActionTaken]:
         return [event for event in self.events if isinstance(event, ActionTaken)]
 
-    def verdicts(self) -> Iterable[Verdict]:
+    def _verdicts(self) -> Iterable[Verdict]:
         return judge(self.task, prepare(self.task.spec), self.decisions.values(), self.actions)
 
-    def card(self, t: int, verdicts: Mapping[int, Verdict]) -> WhyCard:
-        return self._explainer(verdicts).card(t)
+    def card(self, t: int) -> WhyCard:
+        return self._explainer.card(t)
 
     @cached_property
-    def _explained(self) -> list[StepExplainer]:
-        return []
-
-    def _explainer(self, verdicts: Mapping[int, Verdict]) -> StepExplainer:
-        if not self._explained:
-            decisions, access = list(self.decisions.values()), self.record.setting.access
-            limit = access.h if access.panel == STRICT else None
-            calls = recorded_consultations(self.events, decisions)
-            self._explained.append(
-                StepExplainer(self.task, decisions, verdicts, self.actions, calls, access.memory, limit)
-            )
-        return self._explained[0]
+    def _explainer(self) -> StepExplainer:
+        decisions, access = list(self.decisions.values()), self.record.setting.access
+        limit = access.h if access.panel == STRICT else None
+        calls = recorded_consultations(self.events, decisions)
+        return StepExplainer(self.task, decisions, self.verdicts, self.actions, calls, access.memory, limit)
 
     def step(self, t: int) -> Step:
         step = self.task.step(t)
@@ -112,11 +109,11 @@ class ConversationView(TaskView[Conversation]):
     def graph(self) -> Graph:
         return ((),) * len(self.task.questions)
 
-    def verdicts(self) -> Iterable[Verdict]:
+    def _verdicts(self) -> Iterable[Verdict]:
         answers = self.record.conversation
         return () if answers is None else recorded_verdicts(self.task, answers)
 
-    def card(self, t: int, verdicts: Mapping[int, Verdict]) -> WhyCard | None:
+    def card(self, t: int) -> WhyCard | None:
         if not isinstance(self.task, WorldConversation):
             return None
         task, access, answers = self.task, self.record.setting.access, self.record.conversation
@@ -128,7 +125,7 @@ class ConversationView(TaskView[Conversation]):
             found = next((call.passages for call in calls or () if call.call.verb == "recall" and call.t == t), ())
             seen = None if calls is None else Seen(found, stored[: task.questions[t - 1].after], True)
         wrong = {answer.t: (answer.outcome, answer.evidence) for answer in (() if answers is None else answers.wrong)}
-        return conversation_card(task, t, verdicts[t], self._submitted(t), wrong.get(t), seen)
+        return conversation_card(task, t, self.verdicts[t], self._submitted(t), wrong.get(t), seen)
 
     def step(self, t: int) -> Step:
         return Step(t=t, refs=(), kind="query", input=None, answer=self.task.answers[t - 1], scored=True)
