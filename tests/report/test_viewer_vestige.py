@@ -111,7 +111,7 @@ def test_a_break_that_nothing_measures_says_so(aimless):
     (row,) = document["breaks"]
     assert not row["measured"]
     (event,) = [event for turn in document["turns"] for event in turn["events"] if event.startswith(row["kind"])]
-    assert event == f"{row['kind']}: what may have been needed is not measured, since no file was used"
+    assert event == f"{row['kind']}: what may have been needed is not measured: no file was used"
 
 
 def test_the_parts_of_what_a_break_did_not_carry_add_up(aimless):

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 from msgspec import to_builtins
-from msgspec.structs import asdict
 
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option
 from eirkit.cli.execution import LINE_SECONDS, LiveLine, engine_options
@@ -22,29 +21,28 @@ from eirkit.records.analysis import (
     VISIBILITIES,
     AnalysisSummary,
     DemandRule,
-    ListedRun,
     OwnEdits,
-    RepeatedFile,
-    RunBreak,
     SkippedInput,
     Visibility,
 )
 from eirkit.report.document import Document, Section, facts
-from eirkit.report.logs.break_sentences import break_columns, break_counts, break_facts, instruction_words
+from eirkit.report.logs.break_sentences import break_counts, break_facts, breaks_table, instruction_words
 from eirkit.report.logs.sentences import (
+    GOALS,
     advice_lines,
     advice_rows,
     coverage_facts,
     coverage_warnings,
     goal_is_known,
     is_silent,
-    known_figures,
+    largest_table,
     later_runs,
+    repeated_table,
     signature_counts,
     split_facts,
     sub_agent_facts,
 )
-from eirkit.report.table import Column, Table, counted
+from eirkit.report.table import counted
 from eirkit.vestige.corpus.reader import LOG_ENDINGS
 from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
 from eirkit.vestige.results.analyze import analyze as analyze_logs
@@ -84,7 +82,8 @@ class CorpusProgress(LiveLine):
     def _left(self) -> str:
         """Return how many files are read and how long the rest will take, if that is known."""
         if self._total is None:
-            self._total = self._count() or 0  # 0: unknown
+            total = sum(map(_logs, self._paths))
+            self._total = 0 if total == 1 else total  # 0: unknown, as one file may hold any number of runs
         if not self._total:
             return ""
         seconds = max(0.0, (self._total - self._files) / max(1e-9, self.rate(self._files)))
@@ -92,11 +91,6 @@ class CorpusProgress(LiveLine):
         return (
             f"{files}  about {seconds / 60:,.0f} min left" if seconds >= 60 else f"{files}  about {seconds:.0f} s left"
         )
-
-    def _count(self) -> int | None:
-        """Return how many logs there are; None for one file, which may hold any number of runs."""
-        total = sum(map(_logs, self._paths))
-        return total if total != 1 else None
 
 
 def _logs(path: Location) -> int:
@@ -118,11 +112,6 @@ class _Location(click.Path):
 _PATH = click.Path(path_type=Path)
 LOCATION = _Location()
 SKIPPED_SHOWN = 10
-GOALS = {
-    "gold": "the reference patch",
-    "log": "the log itself",
-    "own-edits": "none given: what each part of a session edited and kept",
-}
 OTHER_VISIBILITY = {
     "environment": ("… with unseen files", "a file counts from when it exists (--visibility environment)"),
     "seen": ("… of seen files", "a file counts from when the run first saw it (--visibility seen)"),
@@ -212,7 +201,8 @@ def analyze(
 def _document(summary: AnalysisSummary, folder: Path) -> Document:
     advice = advice_rows(summary.advice)
     found = facts("summary", "What these runs needed and lost", list(_lines(summary)))
-    tables = (found, _largest(summary.largest), _breaks(summary.costliest_breaks), _repeated(summary.repeated_files))
+    others = largest_table(summary.largest), breaks_table(summary.costliest_breaks)
+    tables = (found, *others, repeated_table(summary.repeated_files))
     sections = [Section("", (), tuple(table for table in tables if table.rows))]
     if lines := tuple(advice_lines(advice)):
         sections.insert(0, Section("What to do", lines))
@@ -330,41 +320,6 @@ def _loss_lines(summary: AnalysisSummary) -> Iterator[tuple[str, str]]:
     found = [f"{label} {count:,}" for label, count in signature_counts(summary) if count]
     if found:
         yield "signatures", ", ".join(found)
-
-
-def _largest(runs: Sequence[ListedRun]) -> Table:
-    shown = [run for run in runs if run.goal_accessed or run.later_used_peak]
-    several = len({run.unit for run in shown}) > 1
-    columns = (
-        Column("run_id", "run", role="name"),
-        Column("turns", "turns"),
-        Column.of(LOG_MEASURES["peak_demand_tokens"]),
-        Column.of(LOG_MEASURES["peak_cut"], meaning=""),
-        Column.of(LOG_MEASURES["later_used_peak"]),
-        *((Column("unit", "unit"),) if several else ()),
-        Column.of(READING_MEASURES["read_tokens"], priority=1),
-        Column.of(READING_MEASURES["repeat_tokens"], priority=3),
-        Column.of(READING_MEASURES["dead_read_tokens"], priority=2),
-        Column.of(LOG_MEASURES["peak_context_tokens"], priority=4),
-    )
-    rows = tuple(asdict(known_figures(run)) for run in shown)
-    return Table("largest", "Runs with the largest demand", columns, rows)
-
-
-def _breaks(breaks: Sequence[RunBreak]) -> Table:
-    columns = (
-        Column("run_id", "run", role="name"),
-        Column("kind", "what"),
-        Column("cut", "turn"),
-        *break_columns(breaks),
-    )
-    rows = tuple(asdict(cost) for cost in breaks if cost.measured)
-    return Table("breaks", "Where context was lost, in tokens of files", columns, rows)
-
-
-def _repeated(files: Sequence[RepeatedFile]) -> Table:
-    columns = (Column("path", "file", role="name"), Column("repeat_reads", "reads"), Column("repeat_tokens", "tokens"))
-    return Table("repeated", "Read again although unchanged", columns, tuple(map(asdict, files)))
 
 
 def _skipped(skipped: Sequence[SkippedInput]) -> Iterator[str]:

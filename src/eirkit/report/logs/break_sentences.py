@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from eirkit.measures import Measure
 from eirkit.records.analysis import BreakCost, BreakCounts, BreakTotals, InstructionCounts
-from eirkit.report.table import Column, counted, number
+from eirkit.report.table import Column, Table, counted, number
 from eirkit.vestige.measures import BREAK_MEASURES
 
 _BOUNDED = ("dropped_tokens", "overwritten_tokens", "never_reread_tokens")  # only from below where the log is silent
@@ -93,12 +93,19 @@ def break_amounts(breaks: BreakTotals) -> Iterator[tuple[Measure, int]]:
             yield measure, tokens
 
 
-def break_columns(rows: Sequence[BreakCost]) -> tuple[Column, ...]:
-    """Return the columns of a table of breaks: who started them where that is known, and what became of the files."""
-    has_unknown = any(row.unknown_tokens for row in rows)
-    is_told = any(row.trigger != "unknown" for row in rows)
-    measures = (Column.of(one) for one in BREAK_MEASURES if one.id != "unknown_tokens" or has_unknown)
-    return (*((Column("trigger", "started"),) if is_told else ()), *measures)
+def breaks_table(breaks: Sequence[BreakCost]) -> Table:
+    """Return where context was lost: who started it where that is known, and what became of the files."""
+    has_unknown = any(cost.unknown_tokens for cost in breaks)
+    is_told = any(cost.trigger != "unknown" for cost in breaks)
+    columns = (
+        Column("run_id", "run", role="name"),
+        Column("kind", "what"),
+        Column("cut", "turn"),
+        *((Column("trigger", "started"),) if is_told else ()),
+        *(Column.of(measure) for measure in BREAK_MEASURES if measure.id != "unknown_tokens" or has_unknown),
+    )
+    rows = tuple(asdict(cost) for cost in breaks if cost.measured)
+    return Table("breaks", "Where context was lost, in tokens of files", columns, rows)
 
 
 def instruction_words(counts: InstructionCounts) -> str:

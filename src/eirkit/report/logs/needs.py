@@ -8,18 +8,13 @@ from collections.abc import Sequence
 from msgspec.structs import asdict
 
 from eirkit.records.analysis import AnalysisSummary
-from eirkit.report.document import Axis, Chart, Section, Series
+from eirkit.report.document import Axis, Chart, Section, Series, facts
 from eirkit.report.logs.analyzed import Analyzed, RunOutcome
-from eirkit.report.logs.break_sentences import break_amounts, break_columns, break_words, instruction_words
-from eirkit.report.logs.sentences import goal_is_known, signature_counts
+from eirkit.report.logs.break_sentences import break_amounts, break_words, breaks_table, instruction_words
+from eirkit.report.logs.sentences import GOALS, goal_is_known, repeated_table, signature_counts
 from eirkit.report.table import Column, Table, counted, number, share
 from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
 
-GOALS = {
-    "gold": "the reference patch",
-    "log": "the log itself",
-    "own-edits": "none given: what each part of a session edited and kept",
-}
 OUTCOMES = {False: "succeeded", True: "failed", None: "outcome unknown"}
 
 
@@ -73,16 +68,10 @@ def _bin(value: float) -> int:
 
 
 def _bin_name(place: int) -> str:
-    if place == 0:
-        return "0"
+    if place < 2:
+        return str(place)
     low = 1 << (place - 1)
-    return "1" if low == 1 else f"{_short(low)}+"
-
-
-def _short(value: int) -> str:
-    if value >= 1 << 20:
-        return f"{value >> 20}M"
-    return f"{value >> 10}k" if value >= 1 << 10 else str(value)
+    return f"{low >> 20}M+" if low >= 1 << 20 else f"{low >> 10}k+" if low >= 1 << 10 else f"{low}+"
 
 
 def _quantiles(found: Analyzed) -> Table:
@@ -113,8 +102,7 @@ def goal_section(found: Analyzed) -> Section | None:
         ),
         *((f"goal from {GOALS.get(source, source)}", counted(n, "run")) for source, n in summary.goal_sources.items()),
     ]
-    columns = (Column("figure", "figure"), Column("value", "value"))
-    table = Table("goal", "Goal access", columns, tuple({"figure": name, "value": value} for name, value in rows))
+    table = facts("goal", "Goal access", rows)
     words = "Without a touched goal file demand is 0 in these means: missing coverage, which is not lack of need."
     return Section("Goals, and who touched them", (words,), (table,))
 
@@ -146,12 +134,7 @@ def reading_section(summary: AnalysisSummary) -> Section | None:
     values = tuple(map(float, kinds.values()))
     axes = Axis("reads", "category"), Axis("tokens", low=0.0)
     chart = Chart("reads", "Tokens of files", told, *axes, (Series("tokens", "bars", names, values),))
-    columns = (
-        Column("path", "file"),
-        Column("repeat_reads", "reads"),
-        Column.of(READING_MEASURES["repeat_tokens"]),
-    )
-    table = Table("read-again", "Files that were read again", columns, tuple(map(asdict, summary.repeated_files)))
+    table = repeated_table(summary.repeated_files)
     return Section(READING_MEASURES.title, (), (chart, table) if table.rows else (chart,))
 
 
@@ -196,12 +179,4 @@ def breaks_section(summary: AnalysisSummary) -> Section | None:
         return Section("Compactions and clears", words)
     amounts = ", ".join(f"{measure.label} {number(tokens)}" for measure, tokens in break_amounts(breaks))
     fates = f"In tokens of files: {amounts}."
-    columns = (
-        Column("run_id", "run"),
-        Column("kind", "kind"),
-        Column("cut", "before turn"),
-        *break_columns(summary.costliest_breaks),
-    )
-    rows = tuple(asdict(cost) for cost in summary.costliest_breaks if cost.measured)
-    table = Table("breaks", "The costliest breaks, in tokens of files", columns, rows)
-    return Section("Compactions and clears", (*words, fates), (table,))
+    return Section("Compactions and clears", (*words, fates), (breaks_table(summary.costliest_breaks),))

@@ -10,7 +10,7 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from eirkit.records.analysis import AnalysisSummary, CohortTest
-from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series
+from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series, facts
 from eirkit.report.folders import pages, refuse_others
 from eirkit.report.logs.analyzed import Analyzed, read_analyzed
 from eirkit.report.logs.break_sentences import break_words
@@ -29,13 +29,13 @@ from eirkit.report.logs.sentences import (
     coverage_warnings,
     goal_is_known,
     is_silent,
-    known_figures,
+    largest_table,
     later_runs,
     need_sentence,
     sub_agents_section,
 )
-from eirkit.report.table import Column, Table, counted, in_viewer, listed, number, share
-from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
+from eirkit.report.table import Column, Table, counted, listed, number, share
+from eirkit.vestige.measures import READING_MEASURES
 
 EXPLORATORY = "Nothing was fixed in advance, so every test is exploratory; `eirkit vestige cohort --suite` fixes some."
 
@@ -83,14 +83,6 @@ def _ratio_chart(tests: Sequence[CohortTest]) -> tuple[Chart, ...]:
 
 
 TITLE = "What these recorded runs needed, and what they lost"
-WORST = (
-    Column("run_id", "run", link="view"),
-    Column("turns", "turns"),
-    *(Column.of(LOG_MEASURES[key]) for key in ("peak_demand_tokens", "peak_cut", "later_used_peak")),
-    Column("unit", "unit", meaning=f"in which {LOG_MEASURES['later_used_peak'].label} is counted"),
-    *(Column.of(READING_MEASURES[key]) for key in ("read_tokens", "repeat_tokens", "dead_read_tokens")),
-    Column.of(LOG_MEASURES["peak_context_tokens"]),
-)
 
 
 def page_of(found: Analyzed, where: str) -> Page:
@@ -171,7 +163,8 @@ def _more(found: Analyzed) -> Iterator[str]:
         yield f"No goal was given and none of {runs} edited a file, so what a goal needed is not known; give `--gold`."
     auc = found.auc
     if auc is not None and auc.estimate is not None:
-        yield need_sentence(auc.estimate, auc.low, auc.high, _uncovered(found))
+        left_out = sum(run.peak is not None and not run.covered and run.failed is not None for run in found.runs)
+        yield need_sentence(auc.estimate, auc.low, auc.high, left_out)
     elif access and known:
         yield "Whether need goes with failure is not measured: covered runs of both outcomes are needed."
     elif access:
@@ -181,23 +174,11 @@ def _more(found: Analyzed) -> Iterator[str]:
         yield break_words(breaks)
 
 
-def _uncovered(found: Analyzed) -> int:
-    """Return how many runs with a known outcome touched no goal file."""
-    return sum(1 for run in found.runs if run.peak is not None and not run.covered and run.failed is not None)
-
-
 def worst_section(found: Analyzed, where: str) -> Section | None:
     """Return the section that lists the runs with the largest demand."""
-    listed_runs = [run for run in found.summary.largest if run.later_used_peak or run.goal_accessed]
-    rows = [
-        {**asdict(known_figures(run)), "view": in_viewer(run=run.run_id, turn=run.peak_cut or 1)} for run in listed_runs
-    ]
-    if not rows:
-        return None
-    several = len({run.unit for run in listed_runs}) > 1
-    columns = tuple(column for column in WORST if column.key != "unit" or several)
-    table = Table("largest", "Runs with the largest demand", columns, tuple(rows))
-    return Section("Runs to look at first", (f"One of them: `eirkit show {shlex.quote(where)} RUN`.",), (table,))
+    table = largest_table(found.summary.largest)
+    words = f"One of them: `eirkit show {shlex.quote(where)} RUN`."
+    return Section("Runs to look at first", (words,), (table,)) if table.rows else None
 
 
 def skipped_section(found: Analyzed) -> Section | None:
@@ -225,8 +206,7 @@ def again_section(found: Analyzed, where: str) -> Section:
     if "gold" in summary.goal_sources:
         words += ["--gold", "PATCHES"]
     shown = {**{name: str(value) for name, value in asdict(options).items()}, "eirkit": summary.eirkit}
-    rows = tuple({"name": name, "value": value} for name, value in shown.items() if value)
-    table = Table("options", "How runs were measured", (Column("name", "name"), Column("value", "value")), rows)
+    table = facts("options", "How runs were measured", {name: value for name, value in shown.items() if value})
     return Section("How to make this again", (), (Listing("command", "The command", shlex.join(words)), table))
 
 

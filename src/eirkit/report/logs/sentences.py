@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from msgspec.structs import asdict, replace
 
 from eirkit.lacuna.models.prices import MILLION, load_prices
-from eirkit.records.analysis import Advice, AnalysisSummary, CohortRow, FormatCoverage, ListedRun
+from eirkit.records.analysis import Advice, AnalysisSummary, CohortRow, FormatCoverage, ListedRun, RepeatedFile
 from eirkit.report.document import Section
 from eirkit.report.table import Column, Table, counted, in_viewer, listed, share
-from eirkit.vestige.measures import LEAST_USD, LOG_MEASURES, UNDERSTOOD_SHARE
+from eirkit.vestige.measures import LEAST_USD, LOG_MEASURES, READING_MEASURES, UNDERSTOOD_SHARE
 from eirkit.vestige.model_names import name_in, plain_name
 
 CHANCE = 0.5
+GOALS = {
+    "gold": "the reference patch",
+    "log": "the log itself",
+    "own-edits": "none given: what each part of a session edited and kept",
+}
 SIGNATURES = ("edit_failures", "repeated_commands", "repeated_edits", "submits_after_failed_test", "overflow_errors")
 UNCOVERED = "touched no goal file, so what they needed is not known"
 
@@ -60,14 +65,9 @@ def need_sentence(estimate: float, low: float | None, high: float | None, left_o
         f"A failed run needed more than a successful one with probability {estimate:.2f}{ends}; 0.50 would be chance."
     )
     if left_out:
-        said += (
-            f" {counted(left_out, 'run')} {'is' if left_out == 1 else 'are'} left out: {_who(left_out)} {UNCOVERED}."
-        )
+        are, they = ("is", "it") if left_out == 1 else ("are", "they")
+        said += f" {counted(left_out, 'run')} {are} left out: {they} {UNCOVERED}."
     return f"{said} This is association, not cause."
-
-
-def _who(runs: int) -> str:
-    return "it" if runs == 1 else "they"
 
 
 def bounds(low: float, high: float, threshold: float = CHANCE) -> str:
@@ -103,9 +103,33 @@ def signature_counts(summary: AnalysisSummary) -> Iterator[tuple[str, int]]:
         yield LOG_MEASURES[key].label, getattr(summary, key)
 
 
-def known_figures(run: ListedRun) -> ListedRun:
-    """Return a run, with goal figures set to None if it touched no goal file."""
-    return run if run.goal_accessed else replace(run, peak_demand_tokens=None, dead_read_tokens=None)
+def largest_table(runs: Sequence[ListedRun]) -> Table:
+    """Return the runs with the largest demand; goal figures are unknown of those that touched no goal file."""
+    shown = [run for run in runs if run.goal_accessed or run.later_used_peak]
+    several = len({run.unit for run in shown}) > 1
+    unit = Column("unit", "unit", meaning=f"in which {LOG_MEASURES['later_used_peak'].label} is counted")
+    columns = (
+        Column("run_id", "run", role="name", link="view"),
+        Column("turns", "turns"),
+        *(Column.of(LOG_MEASURES[key]) for key in ("peak_demand_tokens", "peak_cut", "later_used_peak")),
+        *((unit,) if several else ()),
+        Column.of(READING_MEASURES["read_tokens"], priority=1),
+        Column.of(READING_MEASURES["repeat_tokens"], priority=3),
+        Column.of(READING_MEASURES["dead_read_tokens"], priority=2),
+        Column.of(LOG_MEASURES["peak_context_tokens"], priority=4),
+    )
+    known = (
+        run if run.goal_accessed else replace(run, peak_demand_tokens=None, dead_read_tokens=None) for run in shown
+    )
+    rows = tuple({**asdict(run), "view": in_viewer(run=run.run_id, turn=run.peak_cut or 1)} for run in known)
+    return Table("largest", "Runs with the largest demand", columns, rows)
+
+
+def repeated_table(files: Sequence[RepeatedFile]) -> Table:
+    """Return the files that were read again."""
+    again = Column.of(READING_MEASURES["repeat_tokens"])
+    columns = (Column("path", "file", role="name"), Column("repeat_reads", "reads"), again)
+    return Table("read-again", "Read again although unchanged", columns, tuple(map(asdict, files)))
 
 
 def goal_is_known(found: AnalysisSummary | CohortRow) -> bool:

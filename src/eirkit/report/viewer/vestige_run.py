@@ -31,7 +31,7 @@ from eirkit.records.analysis import (
     StateRow,
     Visibility,
 )
-from eirkit.report.table import counted
+from eirkit.report.logs.break_sentences import break_line
 from eirkit.report.viewer.tables import ArrowColumns, Field, RowTable, telling
 from eirkit.vestige.demand.gold_patches import GoldPatches, old_lines
 from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
@@ -202,7 +202,7 @@ def run_view(
     anomalies = tables.rows(Anomaly, run_id)
     lost = old_lines(gold.get(run.task_id), {line.path for line in hidden}) if gold is not None and hidden else {}
     events = [
-        *((cost.cut, _break(cost)) for cost in breaks),
+        *((cost.cut, f"{cost.kind}: {break_line(cost)}") for cost in breaks),
         *((clip.turn, _clip(clip)) for clip in clips),
         *((line.turn, _hidden(line)) for line in hidden),
         *((anomaly.turn, anomaly.signature.replace("_", " ")) for anomaly in anomalies),
@@ -253,14 +253,3 @@ def _clip(clip: ClippedView) -> str:
 def _hidden(line: HiddenLine) -> str:
     later = {"recovered": f"shown in turn {line.recovered_turn}", "never": "never shown before the file was edited"}
     return f"gold line {line.path}:{line.line} hidden, {later.get(line.outcome, line.outcome)}"
-
-
-def _break(cost: BreakCost) -> str:
-    if not cost.measured:
-        return f"{cost.kind}: what may have been needed is not measured, since no file was used"
-    if not cost.live_files:
-        return f"{cost.kind}: nothing that may have been needed was in the context"
-    needed = f"{counted(cost.live_tokens, 'token')} of {counted(cost.live_files, 'file')} may have been needed"
-    unknown = f", {cost.unknown_tokens:,} unknown" if cost.unknown_tokens else ""
-    dropped = f"{cost.dropped_tokens:,}" if cost.dropped_tokens or unknown else "none"
-    return f"{cost.kind}: {needed}, {dropped} of these dropped{unknown}"
