@@ -85,7 +85,7 @@ def test_a_suite_is_the_same_sweep(tmp_path, answer):
 def test_a_table_for_people(tmp_path, call):
     done = call(*SMALL, "--h", "4,2", "--out", tmp_path / "out")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "workload = stepwise-sum, model = reference/calculator" in done.stdout.replace("\n", " ")
+    assert "stepwise-sum, reference/calculator" in done.stdout.replace("\n", " ")
     assert "3/3" in done.stdout
     assert f"records in {tmp_path / 'out'}" in done.stdout.splitlines()
     assert done.stdout.splitlines()[-1] == f"next: eirkit report {tmp_path / 'out'}"

@@ -36,7 +36,6 @@ from eirkit.lacuna.runs.budget import Budget, SpendingLimits
 from eirkit.lacuna.runs.capability import NO_CONTROL
 from eirkit.lacuna.runs.control import control_plan
 from eirkit.lacuna.runs.estimate import (
-    EstimateRow,
     cap_of_next_run,
     estimate_plan,
     read_recorded,
@@ -44,16 +43,14 @@ from eirkit.lacuna.runs.estimate import (
 from eirkit.lacuna.runs.manifest import read_manifest
 from eirkit.lacuna.runs.suite import Suite, load_suite, read_suite
 from eirkit.lacuna.runs.sweep import recorded_suite, resume_sweep, start_sweep
-from eirkit.records.events import Cause
 from eirkit.records.money import RAISE
-from eirkit.records.runs import CAUSES, RETURNED, Outcome
-from eirkit.records.settings import UNLIMITED
+from eirkit.records.runs import CAUSES, RETURNED
 from eirkit.records.sweeps import CellRow, MemoryRow, Summary
 from eirkit.report.document import Document, Listing, Section
-from eirkit.report.runs.folder import Coordinates
+from eirkit.report.runs.folder import Coordinates, condition_of
 from eirkit.report.runs.page import memory_tables
 from eirkit.report.runs.words import answer_in_words, word_tables
-from eirkit.report.table import Column, Table, counted, listed, share
+from eirkit.report.table import Cell, Column, Table, counted, listed, share
 
 
 def memory_remarks(rows: Sequence[CellRow]) -> Iterator[str]:
@@ -63,7 +60,8 @@ def memory_remarks(rows: Sequence[CellRow]) -> Iterator[str]:
     for row in rows:
         where = f"memory {row.memory}, {row.workload}{row.held}{', ' + row.panel if several else ''}"
         yield from (f"{where}: {finding}" for finding in system_of(row).diagnosis)
-    if any(system_of(row).model_calls and _is_scripted(row) for row in rows):
+    model_of = memory_factory().model_of
+    if any(system_of(row).model_calls and model_of(str(row.memory), row.memory_settings) == EXTRACTOR for row in rows):
         yield (
             f"{EXTRACTOR} answered what the systems asked of a model: a script, not a model, and its tokens are an "
             "estimate; give them a model with --set NAME.model=PROVIDER/MODEL"
@@ -83,12 +81,16 @@ def _held(rows: Sequence[CellRow]) -> Iterator[str]:
         if not system_of(row).diagnosis and row.scored:
             good.setdefault((str(row.memory), row.panel), []).append(row)
     for (memory, panel), held in good.items():
-        brought, left = (sum(_sum(row, *outcomes) for row in held) for outcomes in (RETURNED, NOT_ASKED))
-        tasks = _tasks(held)
-        where, never = (
-            f"({panel} panel; {tasks})",
-            " or ".join(OUTCOME_MEASURES[outcome].label for outcome in NOT_ASKED),
+        brought, left = (
+            sum(system_of(row).outcomes[outcome] for row in held for outcome in outcomes)
+            for outcomes in (RETURNED, NOT_ASKED)
         )
+        by_h: dict[str, dict[str, None]] = {}
+        for row in held:
+            by_h.setdefault("" if row.h is None else f" at h = {row.h}", {})[row.workload] = None
+        tasks = "; ".join(f"{', '.join(workloads)}{at}" for at, workloads in by_h.items())
+        where = f"({panel} panel; {tasks})"
+        never = " or ".join(OUTCOME_MEASURES[outcome].label for outcome in NOT_ASKED)
         if not brought and not left:
             yield f"{memory} was not tested {where}: no record was needed from it"
         elif not brought:
@@ -105,34 +107,15 @@ def _held(rows: Sequence[CellRow]) -> Iterator[str]:
             )
 
 
-def _tasks(rows: Sequence[CellRow]) -> str:
-    """Return the workloads of rows and their capacities, in words."""
-    by_h: dict[int | None, dict[str, None]] = {}
-    for row in rows:
-        by_h.setdefault(row.h, {})[row.workload] = None
-    return "; ".join(f"{', '.join(workloads)}{'' if h is None else f' at h = {h}'}" for h, workloads in by_h.items())
-
-
-def _sum(row: CellRow, *outcomes: Outcome) -> int:
-    return sum(system_of(row).outcomes[outcome] for outcome in outcomes)
-
-
 def system_of(row: CellRow) -> MemoryRow:
     """Return what the memory of a row did; rows without one are not asked for it."""
     assert row.memory_system is not None
     return row.memory_system
 
 
-def _is_scripted(row: CellRow) -> bool:
-    return memory_factory().model_of(str(row.memory), row.memory_settings) == EXTRACTOR
-
-
-ALIGNED = RUN_MEASURES["first_error_at_first_miss"]
+ALIGNED, INFORMED = RUN_MEASURES["first_error_at_first_miss"], "informed_accuracy"
 OF_LOSS = ("state_supply", "cascade")  # causes that are withheld where the control fails
 WITHHELD = "withheld"  # in place of a figure that may not be claimed
-_NAMES = ("workload", "model", "condition")
-_TITLES = {"condition": "setting"}
-_KEYS = {"B_oracle": "b_oracle", "B": "b"}  # budgets, which may be ∞
 
 
 @workload_command(example="eirkit lacuna run words --model scripted/reader --memory text,bm25 --seeds 0:8", told=True)
@@ -216,7 +199,7 @@ def _estimate(suite: Suite, control: bool | None, runner: RunnerOptions) -> Docu
         totals(sweep, "the sweep, below: "),
         totals(own, "before it, the control with nothing missing (--no-control leaves it out): "),
     )
-    shown = [structs.replace(row, condition=_condition(row)) for row in rows]
+    shown = [structs.replace(one.row(), condition=condition_of(one.cell.access)) for one in estimates]
     answer = totals(PartEstimate(**whole))
     return estimate_document("lacuna-run", found, answer, parts if own.runs else (), shown)
 
@@ -255,7 +238,9 @@ class SweepDocument(Summary, frozen=True, kw_only=True):
 def _document(folder: Path, summary: Summary, cap: Callable[[], str | None]) -> Document:
     sections = [Section("", (), tuple(_tables(summary.rows)))] if summary.scored else []
     sections.append(Section("", tuple(_remarks(summary)), (Listing("records", "", f"records in {folder}"),)))
-    again = not summary.complete and not _must_begin_anew(summary)
+    # Where a memory in the user's own file failed every run: once corrected, it is not the one of this sweep.
+    is_own = not summary.scored and any(".py:" in str(row.memory or "") for row in summary.rows)
+    again = not summary.complete and not (is_own and any(failure.kind == "memory" for failure in summary.failures))
     where = quote(str(folder))
     several = len({row.memory for row in summary.rows if row.scored and row.memory is not None}) > 1
     then = _again(folder, summary, cap) if again else f"eirkit {'choose' if several else 'report'} {where}"
@@ -272,84 +257,53 @@ def _answer(summary: Summary) -> str:
         return answer_in_words(rows)
     if len(rows) == 1:
         said = f"{best.model} answered {share(best.accuracy or 0.0)} of the steps correctly"
-        return f"{said} with {_condition(best)}{best.held}."
+        return f"{said} with {condition_of(best)}{best.held}."
+    named = Coordinates(rows)
     ends = [[row for row in rows if row.accuracy == end.accuracy] for end in (best, rows[-1])]
-    first, last = (f"{share(own[0].accuracy)} ({listed([_difference(row, rows) for row in own], 2)})" for own in ends)
+    first, last = (
+        f"{share(own[0].accuracy)} ({listed([named.label(row, between=', ') for row in own], 2)})" for own in ends
+    )
     if best.accuracy == rows[-1].accuracy:
         return f"Steps answered correctly: {share(best.accuracy)} in each of {len(rows)} settings."
     return f"Steps answered correctly: {first} at best, {last} at worst, over {len(rows)} settings."
-
-
-def _difference(row: CellRow, rows: Sequence[CellRow]) -> str:
-    """Return the settings that distinguish a row from the others."""
-    everywhere = [_settings(one) for one in rows]
-    varying = {n: value for n, value in _settings(row).items() if len({one[n] for one in everywhere}) > 1}
-    said = (str(v) if n in _NAMES else f"{n} = {v}" for n, v in varying.items())
-    return ", ".join(said) or row.held.removeprefix(", ") or row.workload
-
-
-def _settings(row: CellRow) -> dict[str, str | int | None]:
-    """Return the settings that identify a cell, by table heading."""
-    return {
-        "workload": row.workload,
-        "model": row.model,
-        "condition": _condition(row),
-        "panel": row.panel if row.memory else None,
-        "n": row.n,
-        "m": row.m,
-        "B_oracle": _budget(row.b_oracle),
-        "B": _budget(row.b),
-        "h": row.h,
-    }
-
-
-def _must_begin_anew(summary: Summary) -> bool:
-    """True where a memory in the user's own file failed every run: once corrected, it is not the one of this sweep."""
-    own = any(".py:" in str(row.memory or "") for row in summary.rows)
-    return own and not summary.scored and any(failure.kind == "memory" for failure in summary.failures)
 
 
 def _tables(rows: Sequence[CellRow]) -> Iterator[Table]:
     if any(row.conversation is not None for row in rows):
         yield from word_tables(rows)
         return
+    named = Coordinates(rows)
     causes = [cause for cause in CAUSES if any(row.errors[cause] for row in rows)]
-    columns: dict[Column, Sequence[object]] = {
-        Column("scored", "scored", figures=True): [f"{row.scored}/{row.attempted}" for row in rows],
-        Column("accuracy", RUN_MEASURES["accuracy"].label, figures=True): [_with_spread(row) for row in rows],
-        Column.of(RUN_MEASURES["informed_accuracy"], figures=True): [_given_right_inputs(row) for row in rows],
-        **{Column.of(CAUSE_MEASURES[cause], figures=True): [_cause(row, cause) for row in rows] for cause in causes},
-        Column.of(ALIGNED, figures=True, priority=1): [_claim(row, _aligned(row)) for row in rows],
-    }
-    yield _table("Accuracy, and why steps were wrong", rows, columns)
+    columns = (
+        *(Column(name, name, role="name", figures=name in ("B_oracle", "B")) for name in named.varying),
+        *([Column("pressure", "m/h", 2, priority=2)] if any(row.pressure is not None for row in rows) else []),
+        Column("scored", "scored", figures=True),
+        Column("accuracy", RUN_MEASURES["accuracy"].label, figures=True),
+        Column.of(RUN_MEASURES["informed_accuracy"], figures=True),
+        *(Column.of(CAUSE_MEASURES[cause], figures=True) for cause in causes),
+        Column.of(ALIGNED, figures=True, priority=1),
+    )
+    title = "Accuracy, and why steps were wrong"
+    lines = tuple({**named.cells(row), **_figures(row)} for row in rows)
+    yield Table("causes", f"{title} ({named.shared})" if named.shared else title, columns, lines)
     if stored := [(row, row.memory_system) for row in rows if row.memory_system is not None]:
         yield from memory_tables(stored, Coordinates([row for row, _ in stored]))
 
 
-def _cause(row: CellRow, cause: Cause) -> object:
-    """Return the share of steps wrong for a cause; causes about lost information are withheld like other claims."""
-    figure = row.error_shares[cause]
-    return _claim(row, figure) if cause in OF_LOSS else figure
-
-
-def _claim(row: CellRow, figure: object) -> object:
-    """Return a figure about lost information, unless the cell failed the control."""
-    return WITHHELD if row.is_withheld else figure
-
-
-def _aligned(row: CellRow) -> float | None:
-    """Return the share of runs whose first error is at their first miss; None where no step was wrong at all."""
-    return row.first_error_at_first_miss if any(row.errors.values()) else None
-
-
-def _with_spread(row: CellRow) -> str | None:
-    return None if row.accuracy is None else f"{row.accuracy:.3f}±{row.accuracy_sd:.3f}"
-
-
-def _given_right_inputs(row: CellRow) -> str | None:
-    if row.informed_accuracy is None:
-        return None
-    return f"{row.informed_accuracy:.3f} ({row.informed_low:.2f}–{row.informed_high:.2f})"  # brief: columns are many
+def _figures(row: CellRow) -> dict[str, Cell]:
+    """Return what is printed of a row; causes about lost information are withheld like other claims."""
+    accuracy, informed = row.accuracy, row.informed_accuracy
+    aligned = row.first_error_at_first_miss if any(row.errors.values()) else None
+    figures: dict[str, Cell] = {
+        "pressure": row.pressure,
+        "scored": f"{row.scored}/{row.attempted}",
+        "accuracy": None if accuracy is None else f"{accuracy:.3f}±{row.accuracy_sd:.3f}",
+        # Brief, since columns are many.
+        INFORMED: None if informed is None else f"{informed:.3f} ({row.informed_low:.2f}–{row.informed_high:.2f})",
+        **{str(cause): figure for cause, figure in row.error_shares.items()},
+        ALIGNED.id: aligned,
+    }
+    return {**figures, **(dict.fromkeys((*OF_LOSS, ALIGNED.id), WITHHELD) if row.is_withheld else {})}
 
 
 def _remarks(summary: Summary) -> Iterator[str]:
@@ -370,45 +324,17 @@ def _remarks(summary: Summary) -> Iterator[str]:
             never = CAUSE_MEASURES["not_answered"].label
             open_steps = f"{row.errors['not_answered']:,} of {row.steps:,} steps"
             yield (
-                f"{row.max_turn} of {row.scored} runs of {_condition(row)}, {row.workload}{row.held} "
+                f"{row.max_turn} of {row.scored} runs of {condition_of(row)}, {row.workload}{row.held} "
                 f"ended at their limit of actions ({never}: {open_steps}); raise --actions"
             )
     yield from silences(summary.rows)
     for row in summary.rows:
         if doubt := row.validity.sentence:
-            yield f"{row.model}, {_condition(row)}{row.held}: {doubt}"
+            yield f"{row.model}, {condition_of(row)}{row.held}: {doubt}"
         if row.suspect:
-            yield f"suspect: {row.model}, {_condition(row)}{row.held}: {row.suspect}; check the adapter"
+            yield f"suspect: {row.model}, {condition_of(row)}{row.held}: {row.suspect}; check the adapter"
     for failure in summary.failures:
         yield f"not scored: {failure.runs} of {failure.model}, {failure.workload} ({failure.kind}): {failure.message}"
     recorded = [row for row in summary.rows if row.memory_system is not None and row.conversation is None]
     yield from (*memory_remarks(recorded), *system_remarks((row.memory, row.memory_system) for row in summary.rows))
     yield from (*spending_remarks(summary.spending), *(f"stopped: {line}" for line in summary.stopped))
-
-
-def _table(title: str, rows: Sequence[CellRow], columns: Mapping[Column, Sequence[object]]) -> Table:
-    """Return a table whose title has the settings all rows share, and whose first columns have those that differ."""
-    settings = [_settings(row) for row in rows]
-    where: dict[Column, list[object]] = {
-        Column(_KEYS.get(name, name), _TITLES.get(name, name), role="name", figures=name in _KEYS): [
-            one[name] for one in settings
-        ]
-        for name in settings[0]
-    }
-    where[Column("pressure", "m/h", 2, priority=2)] = [row.pressure for row in rows]
-    where = {column: values for column, values in where.items() if any(value is not None for value in values)}
-    shared = {c: values[0] for c, values in where.items() if len(set(values)) == 1 and c.key not in ("h", "pressure")}
-    told = ", ".join(f"{column.title} = {value}" for column, value in shared.items() if value not in (0, None))
-    shown: dict[Column, Sequence[Any]] = {**{c: v for c, v in where.items() if c not in shared}, **columns}
-    cells = tuple({column.key: values[at] for column, values in shown.items()} for at in range(len(rows)))
-    return Table("causes", f"{title} ({told})" if told else title, tuple(shown), cells)
-
-
-def _condition(row: CellRow | EstimateRow) -> str:
-    if row.policy is None:
-        return str(row.memory or row.condition)
-    return str(row.condition) if row.policy == "window" else f"{row.condition} {row.policy}"
-
-
-def _budget(value: int | str) -> int | str:
-    return "∞" if value == UNLIMITED else value

@@ -28,14 +28,12 @@ from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.measures import Glossary, Measure
 from eirkit.records.database import SweepDatabase
 from eirkit.records.documents import MANIFEST, RUNS_SCHEMA, SUMMARY, read_struct
-from eirkit.records.events import Cause
 from eirkit.records.evidence import RESULTS, SETTINGS, EvidenceResult, EvidenceSettings, RescueResult, RescueSettings
 from eirkit.records.money import RAISE
 from eirkit.records.runs import (
     CAUSES,
     OUTCOMES,
     AbilityCount,
-    ConversationRun,
     MemoryRun,
     Outcome,
     RunRecord,
@@ -150,6 +148,8 @@ def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = Fal
     with SweepDatabase(folder) as database:
         shared: _Shared[Any] = _Shared()
         runs = tuple(run for record in database.records() if (run := _scored(record, shared)) is not None)
+    inside = sorted(path for path in folder.iterdir() if path.is_dir() and (path / MANIFEST).is_file())
+    near = [path for path in inside if kind_of(path) == "lacuna-evidence" and (path / SUMMARY).is_file()]
     return SweepFolder(
         folder=folder,
         manifest=manifest,
@@ -160,7 +160,7 @@ def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = Fal
         undecided=summary.undecided,
         scored=summary.scored,
         planned=summary.planned,
-        evidence=tuple(_evidence_near(folder, others)),
+        evidence=tuple(read_evidence(path) for path in (*near, *others)),
         plugins=plugins,
         is_capped=any(RAISE in reason for reason in summary.stopped),
     )
@@ -177,6 +177,11 @@ class _Shared(dict[T, T]):
 def _scored(record: RunRecord, shared: _Shared[Any]) -> ScoredRun | None:
     if record.score is None:
         return None
+    abilities: dict[str, AbilityCount] = {}  # right answers and questions; of standing instructions, checks
+    if (answers := record.conversation) is not None:
+        checks = answers.instruction
+        followed = {INSTRUCTION: AbilityCount(checks.kept, checks.asked)} if checks.asked else {}
+        abilities = {**answers.abilities, **followed}
     memory = record.memory
     if memory is not None:
         memory = structs.replace(memory, floor=shared[memory.floor], profile=shared[memory.profile])
@@ -188,15 +193,8 @@ def _scored(record: RunRecord, shared: _Shared[Any]) -> ScoredRun | None:
         shared[record.rules_sha256],
         shared[record.usage],
         memory,
-        {} if record.conversation is None else _abilities(record.conversation),
+        abilities,
     )
-
-
-def _abilities(answers: ConversationRun) -> dict[str, AbilityCount]:
-    """Return right answers and questions of each ability; of standing instructions, those followed and checks."""
-    checks = answers.instruction
-    followed = {INSTRUCTION: AbilityCount(checks.kept, checks.asked)} if checks.asked else {}
-    return {**answers.abilities, **followed}
 
 
 def read_evidence(folder: Path, *, plugins: bool = False) -> Evidence:
@@ -233,12 +231,6 @@ def read_evidence(folder: Path, *, plugins: bool = False) -> Evidence:
     return Evidence(command, folder, manifest, settings, result, manifest.runs - ended)
 
 
-def _evidence_near(folder: Path, others: Iterable[Path]) -> Iterable[Evidence]:
-    inside = sorted(path for path in folder.iterdir() if path.is_dir() and (path / MANIFEST).is_file())
-    near = [path for path in inside if kind_of(path) == "lacuna-evidence" and (path / SUMMARY).is_file()]
-    return [read_evidence(path) for path in (*near, *others)]
-
-
 def condition_of(access: CellRow | Access) -> str:
     """Return a short name of how the agent accesses earlier results: condition and policy, or memory."""
     if access.policy is None:
@@ -247,34 +239,25 @@ def condition_of(access: CellRow | Access) -> str:
     return access.condition if access.policy == "window" else f"{access.condition} {access.policy}"
 
 
-def _budget(value: int | str) -> int | str:
-    return "∞" if value == UNLIMITED else value
-
-
-def _number(value: int | str | None) -> int | str:
-    """Return the value of a setting; empty where the family of tasks has no such setting."""
-    return "" if value is None else value
-
-
-_USUAL = {name: getattr(TaskSpec(""), name, "") for name in TASK_AXES}  # defaults, which are not mentioned
-_AXES: dict[str, Callable[[CellRow], int | str]] = {
+# The settings in which rows may differ, in the order in which comparisons and rankings take them.
+AXES: Mapping[str, Callable[[CellRow], int | str]] = {
     "workload": lambda row: row.workload,
     "model": lambda row: row.model,
     "memory": condition_of,
-    "n": lambda row: _number(row.n),
-    "m": lambda row: _number(row.m),
-    "lookback": lambda row: _number(row.lookback),
-    "fan-in": lambda row: _number(row.fan_in),
-    "B_oracle": lambda row: _budget(row.b_oracle),
-    "B": lambda row: _budget(row.b),
-    "h": lambda row: _number(row.h),
-    "slots": lambda row: _number(row.slots),
-    "digits": lambda row: _number(row.digits),
-    "k": lambda row: _number(row.k),
-    "queries": lambda row: _number(row.queries),
-    "warm_up": lambda row: _number(row.warm_up),
-    "preset": lambda row: row.preset,
+    **{name: attrgetter(name) for name in ("n", "m", "lookback", "fan_in", "h", "b_oracle", "b", *TASK_AXES)},
 }
+_TITLES = {"fan_in": "fan-in", "b_oracle": "B_oracle", "b": "B"}  # in tables; other axes have their names
+_SHOWN = ("workload", "model", "memory", "n", "m", "lookback", "fan_in", "b_oracle", "b", "h", *TASK_AXES)
+_USUAL = {name: getattr(TaskSpec(""), name, "") for name in TASK_AXES}  # defaults, which are not mentioned
+
+
+def _shown(of: Callable[[CellRow], int | str | None], row: CellRow) -> int | str:
+    """Return the value of an axis as it is shown; empty where the family of tasks has no such setting."""
+    value = of(row)
+    return "" if value is None else "∞" if value == UNLIMITED else value
+
+
+_AXES = {_TITLES.get(name, name): partial(_shown, AXES[name]) for name in _SHOWN}
 _NAMED = ("workload", "model", "memory")  # their values need no axis name
 
 
@@ -297,10 +280,10 @@ class Coordinates:
             _said(name, value) for name, value in told.items() if value not in ("", 0, _USUAL.get(name, 0))
         )
 
-    def label(self, row: CellRow, without: Sequence[str] = ()) -> str:
+    def label(self, row: CellRow, without: Sequence[str] = (), between: str = " · ") -> str:
         """Return a short name of a row, made of the settings that vary."""
         named = {name: _AXES[name](row) for name in self.varying if name not in without}
-        return " · ".join(_said(name, value) for name, value in named.items() if value != "") or row.workload
+        return between.join(_said(name, value) for name, value in named.items() if value != "") or row.workload
 
     def value(self, name: str, row: CellRow) -> int | str:
         """Return the value of a row on an axis.
@@ -348,10 +331,6 @@ def measure_of(key: str) -> Measure:
     return _MEASURES[key]
 
 
-def _cause(cause: Cause, run: ScoredRun) -> float:
-    return run.score.error_shares[cause]
-
-
 def _outcome(outcome: Outcome, run: ScoredRun) -> float | None:
     """Return the share of needed records with this outcome; None if no record was needed."""
     return None if run.memory is None else pool_outcomes([run.memory.outcomes]).of(outcome)
@@ -366,16 +345,12 @@ def _of_memory(of: Callable[[MemoryRun], float | None], run: ScoredRun) -> float
     return None if found is None else float(found)
 
 
-def _agent_tokens(run: ScoredRun) -> float | None:
-    return None if run.usage.unreported_calls else float(run.usage.input_tokens + run.usage.output_tokens)
-
-
 FIGURES: Mapping[str, FigureOf] = {
     "accuracy": lambda run: run.score.accuracy,
     "informed_accuracy": lambda run: run.score.informed_accuracy,
     "final_accuracy": lambda run: float(run.score.final_correct),
     "miss_rate": lambda run: run.score.miss_rate,
-    **{cause: partial(_cause, cause) for cause in CAUSES},
+    **{cause: partial(lambda cause, run: run.score.error_shares[cause], cause) for cause in CAUSES},
     **{outcome: partial(_outcome, outcome) for outcome in OUTCOMES},
     "write_ms": partial(_of_memory, lambda memory: _milliseconds(memory.write_seconds, memory.writes)),
     "search_ms": partial(_of_memory, lambda memory: _milliseconds(memory.search_seconds, memory.searches)),
@@ -385,14 +360,8 @@ FIGURES: Mapping[str, FigureOf] = {
     "memory_tokens": partial(_of_memory, lambda memory: memory.input_tokens + memory.output_tokens),
     "memory_cost_usd": partial(_of_memory, lambda memory: memory.cost_usd),
     "calls": lambda run: float(run.usage.calls),
-    "agent_tokens": _agent_tokens,
+    "agent_tokens": lambda run: (
+        None if run.usage.unreported_calls else float(run.usage.input_tokens + run.usage.output_tokens)
+    ),
     "cost_usd": lambda run: run.usage.cost_usd,
-}
-
-
-AXES: Mapping[str, Callable[[CellRow], int | str]] = {
-    "workload": lambda row: row.workload,
-    "model": lambda row: row.model,
-    "memory": condition_of,
-    **{name: attrgetter(name) for name in ("n", "m", "lookback", "fan_in", "h", "b_oracle", "b", *TASK_AXES)},
 }
