@@ -10,16 +10,7 @@ from shlex import quote
 import click
 
 from eirkit.cli.command import Show, command, document_options, plugins_option
-from eirkit.cli.report import (
-    FOLDER,
-    by_option,
-    check_exports,
-    export_options,
-    measure_option,
-    page_option,
-    ranked,
-    where,
-)
+from eirkit.cli.report import FOLDER, PageFiles, by_option, measure_option, page_options, ranked, where
 from eirkit.errors import UsageError
 from eirkit.report.comparison import (
     Comparison,
@@ -34,7 +25,6 @@ from eirkit.report.comparison import (
     verdict_of,
 )
 from eirkit.report.document import Document, Section
-from eirkit.report.exports import FigureForm, TableForm, write_page
 from eirkit.report.runs.choice import FOLDER as FOLDER_AXIS
 
 _IN_MEMORY = ("policy", "condition", "panel")  # what the name of a memory condition is made of
@@ -45,17 +35,14 @@ _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 @click.argument("folders", metavar="A B...", type=FOLDER, nargs=-1, required=True)
 @by_option
 @measure_option("With --by or more than two folders: ")
-@page_option("Also write the comparison as an HTML page.")
-@export_options("With --out: ")
+@page_options("Also write the comparison as an HTML page.", "With --out: ")
 @plugins_option
 @document_options
 def compare(
     folders: tuple[Path, ...],
     by: str | None,
     measure: str | None,
-    out: Path | None,
-    figures: FigureForm | None,
-    tables: TableForm | None,
+    files: PageFiles,
     plugins: bool,
     show: Show,
 ) -> None:
@@ -65,9 +52,8 @@ def compare(
     and cost. Of two `vestige analyze` folders: what the runs needed and how they ended. More than two sweeps, or --by,
     are ranked as `eirkit choose` does.
     """
-    check_exports(out, figures, tables)
     if by is not None or len(folders) > 2:
-        show(ranked(folders, by or FOLDER_AXIS, measure, (), out, figures, tables, plugins))
+        show(ranked(folders, by or FOLDER_AXIS, measure, (), files, plugins=plugins))
         return
     if measure is not None:
         raise UsageError("two folders are compared in all measures; leave out --measure, or add --by")
@@ -75,7 +61,7 @@ def compare(
         raise UsageError("compare takes two folders; for one folder use `eirkit choose DIR` or add --by")
     a, b = folders
     found = compare_folders(a, b, plugins=plugins)
-    written = [] if out is None else write_page(comparison_page(found, a, b), out, figures, tables)
+    written = files.write(lambda: comparison_page(found, a, b))
     show(_document(found, a, b, written))
 
 
@@ -112,5 +98,6 @@ def _is_told(change: SettingChange, found: Comparison) -> bool:
 
 def _clipped(change: SettingChange) -> SettingChange:
     """Return a setting with hashes shortened to their beginnings."""
-    a, b = (None if one is None else _HASH.sub(lambda found: found[0][:12], one) for one in (change.a, change.b))
+    values = (change.a, change.b)
+    a, b = (None if value is None else _HASH.sub(lambda found: found[0][:12], value) for value in values)
     return replace(change, a=a, b=b)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import wraps
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 import click
-from msgspec import Struct
 from msgspec.structs import asdict
 from msgspec.structs import replace as replaced
 
@@ -31,40 +31,51 @@ ACCURACY = "accuracy"  # what is ranked by unless something else is named
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
-class WrittenPage(Struct, frozen=True, kw_only=True):
-    """A page as scripts receive it, and where it was written."""
+@dataclass(frozen=True, slots=True)
+class PageFiles:
+    """Where a page goes, and in which forms its charts and tables are written beside it."""
 
-    out: str
-    files: tuple[str, ...]
-    title: str
-    headline: Headline
-    sections: tuple[Section, ...]
-    subtitle: str
-    answers: object
-    kind: str
+    out: Path | None
+    figures: FigureForm | None
+    tables: TableForm | None
 
-
-def page_option(text: str) -> Callable[[Any], Any]:
-    """Return what adds --out, the page to write."""
-    return option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", group=OUTPUT, help=text)
+    def write(self, page: Callable[[], Page]) -> list[Path]:
+        """Write a page, if one was asked for, and return the written paths, the page first."""
+        return [] if self.out is None else write_page(page(), self.out, self.figures, self.tables)
 
 
-def export_options(before: str = "") -> Callable[[Any], Any]:
-    """Return what adds --figures and --tables, which are written beside the page."""
-    return options(
-        option(
-            "--figures",
-            type=click.Choice(FIGURES),
-            group=OUTPUT,
-            help=_after(before, "also draw every chart into a folder beside the page, or write its data."),
-        ),
-        option(
-            "--tables",
-            type=click.Choice(TABLES),
-            group=OUTPUT,
-            help=_after(before, "also write every table into a folder beside the page."),
-        ),
-    )
+def page_options(text: str, before: str = "", *, required: bool = True) -> Callable[[Any], Any]:
+    """Add --out, --figures and --tables; the command receives them as `files`.
+
+    Args:
+        text: what --out is.
+        before: what the others need.
+        required: whether they need --out.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Any:
+        @wraps(command)
+        def with_files(out: Path | None, figures: FigureForm | None, tables: TableForm | None, **given: Any) -> Any:
+            if required and out is None and (figures or tables):
+                raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
+            return command(files=PageFiles(out, figures, tables), **given)
+
+        chart, table = (
+            "also draw every chart into a folder beside the page, or write its data.",
+            "also write every table",
+        )
+        return options(
+            option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", group=OUTPUT, help=text),
+            option("--figures", type=click.Choice(FIGURES), group=OUTPUT, help=_after(before, chart)),
+            option(
+                "--tables",
+                type=click.Choice(TABLES),
+                group=OUTPUT,
+                help=_after(before, f"{table} into a folder beside the page."),
+            ),
+        )(with_files)
+
+    return decorate
 
 
 def _after(before: str, text: str) -> str:
@@ -74,8 +85,7 @@ def _after(before: str, text: str) -> str:
 @command(example="eirkit report out/run-1")
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.argument("others", metavar="[EVIDENCE]...", type=FOLDER, nargs=-1)
-@page_option("The page to write.  [default: DIR/report.html]")
-@export_options()
+@page_options("The page to write.  [default: DIR/report.html]", required=False)
 @option(
     "--measure",
     "measures",
@@ -105,10 +115,8 @@ def _after(before: str, text: str) -> str:
 @document_options
 def report(
     folder: Path,
-    out: Path | None,
     others: tuple[Path, ...],
-    figures: FigureForm | None,
-    tables: TableForm | None,
+    files: PageFiles,
     measures: tuple[str, ...],
     by: list[str] | None,
     only: tuple[str, ...],
@@ -121,47 +129,33 @@ def report(
     EVIDENCE are rescue, capability or probe folders that the report on a sweep is to contain. `reproduce` writes its
     own page, index.html in its folder.
     """
-    check_exports(folder, figures, tables)
     if measures or by or only:
         across, panels = (*(by or ()), "", "")[:2]
         page = pivoted_page(folder, others, read_pivot(measures, across, panels, only), plugins=plugins)
     else:
         page = page_for(folder, others, tests=tests, plugins=plugins)
-    written = write_page(page, out or folder / "report.html", figures, tables)
+    written = write_page(page, files.out or folder / "report.html", files.figures, files.tables)
     page = page.anchored()
-    data = WrittenPage(
-        out=str(written[0]),
-        files=tuple(map(str, written)),
-        title=page.title,
-        headline=page.headline,
-        sections=page.sections,
-        subtitle=page.subtitle,
-        answers=page.answers,
-        kind=page.kind,
-    )
+    own = {part.name: getattr(page, part.name) for part in fields(page)}
+    data = {"out": str(written[0]), "files": list(map(str, written)), **own}
     is_viewed = kind_of(folder) != "compaction-benchmark"
-    show(
-        document_of(
-            page, data, written, next=f"eirkit view {quote(str(folder))}" if is_viewed else "eirkit vestige compact -h"
-        )
-    )
-
-
-def document_of(page: Page, data: object, written: list[Path], *, next: str) -> Document:
-    """Return a page as a document; a terminal shows its first screen and where it is."""
+    then = f"eirkit view {quote(str(folder))}" if is_viewed else "eirkit vestige compact -h"
     head = page.headline
-    shown = f"{head.number} {head.caption}"
-    repeats = any(sentence.startswith(shown) for sentence in head.sentences)  # then one of them says it all
-    return Document(
-        page.kind,
-        page.title,
-        head.sentences,
-        data,
-        (where(written),),
-        details=page.sections,
-        next=next,
-        number="" if repeats else head.number,
-        caption="" if repeats else head.caption,
+    # Where a sentence says it all, a terminal does not repeat it above.
+    repeats = any(sentence.startswith(f"{head.number} {head.caption}") for sentence in head.sentences)
+    number, caption = ("", "") if repeats else (head.number, head.caption)
+    show(
+        Document(
+            page.kind,
+            page.title,
+            head.sentences,
+            data,
+            (where(written),),
+            details=page.sections,
+            next=then,
+            number=number,
+            caption=caption,
+        )
     )
 
 
@@ -197,8 +191,7 @@ def measure_option(before: str = "") -> Callable[[Any], Any]:
 @by_option
 @measure_option()
 @ability_option
-@page_option("Also write the ranking as an HTML page.")
-@export_options("With --out: ")
+@page_options("Also write the ranking as an HTML page.", "With --out: ")
 @plugins_option
 @document_options
 def choose(
@@ -206,9 +199,7 @@ def choose(
     by: str | None,
     measure: str | None,
     abilities: tuple[list[str], ...],
-    out: Path | None,
-    figures: FigureForm | None,
-    tables: TableForm | None,
+    files: PageFiles,
     plugins: bool,
     show: Show,
 ) -> None:
@@ -218,19 +209,8 @@ def choose(
     is not shown share their ranks. The result says who is best for each workload, h, model or ability, who is cheapest,
     and which command runs the leaders alone on as many tasks as would tell them apart.
     """
-    check_exports(out, figures, tables)
-    how = (out, figures, tables, plugins)
-    show(ranked(folders, by, measure, _each(abilities), *how))
-
-
-def check_exports(out: Path | None, figures: str | None, tables: str | None) -> None:
-    if out is None and (figures or tables):
-        raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
-
-
-def _each(given: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    """Return the names of an option that takes lists and can be repeated, each once."""
-    return tuple(dict.fromkeys(name for names in given for name in names))
+    named = tuple(dict.fromkeys(name for names in abilities for name in names))
+    show(ranked(folders, by, measure, named, files, plugins=plugins))
 
 
 class RankedFigures(ChoiceFigures, frozen=True, kw_only=True):
@@ -246,11 +226,11 @@ def ranked(
     by: str | None,
     measure: str | None,
     abilities: tuple[str, ...],
-    out: Path | None,
-    figures: FigureForm | None,
-    tables: TableForm | None,
+    files: PageFiles,
+    *,
     plugins: bool,
 ) -> Document:
+    """Return the ranking of what some sweeps tried, and write its page."""
     found, sweeps = choose_folders(folders, by, check_measure(measure or ACCURACY), abilities, plugins=plugins)
     judged, unknown = possible_in(*sweeps)
     section, possible = choice_section(found), section_of(judged, unknown)
@@ -265,7 +245,7 @@ def ranked(
         found.figures(),
         "choice",
     )
-    written = [] if out is None else write_page(page, out, figures, tables)
+    written = files.write(lambda: page)
     again = beside(found.again, found.folder) if found.again else ""
     then = again or f"eirkit report {quote(str(found.folder))}"
     sections = [
