@@ -303,8 +303,10 @@ class Document:
         return [facts(self.kind, self.title, plain)]
 
 
-def facts(id: str, title: str, found: Mapping[str, Cell] | Iterable[tuple[str, Cell]], note: str = "") -> Table:
+def facts(
+    id: str, title: str, found: Mapping[str, Cell] | Iterable[tuple[str, Cell]], *, heading: str = "figure"
+) -> Table:
     """Return named figures as a two-column table; names may repeat."""
-    columns = (Column("name", "figure"), Column("value", "value", role="text"))
+    columns = (Column("name", heading), Column("value", "value", role="text"))
     pairs = found.items() if isinstance(found, Mapping) else found
-    return Table(id, title, columns, tuple({"name": name, "value": value} for name, value in pairs), note)
+    return Table(id, title, columns, tuple({"name": name, "value": value} for name, value in pairs))

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 from urllib.parse import urlencode
@@ -193,6 +193,12 @@ class Table:
                 r"\end{tabular}",
             ]
         )
+
+
+def cells_of(record: object, columns: Iterable[Column]) -> dict[str, Cell]:
+    """Return the fields of a record that columns show or have behind texts; what it has not is left out."""
+    keys = [column.raw or column.key for column in columns]
+    return {key: getattr(record, key) for key in keys if hasattr(record, key)}
 
 
 def in_viewer(**where: Cell) -> str:

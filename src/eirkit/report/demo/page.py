@@ -55,7 +55,7 @@ from eirkit.report.runs.evidence import rescue_section
 from eirkit.report.runs.folder import SweepFolder
 from eirkit.report.runs.page import rebuilding_section
 from eirkit.report.runs.possible import possible_section
-from eirkit.report.table import Cell, Column, Table, counted, number, share
+from eirkit.report.table import Cell, Column, Table, cells_of, counted, number, share
 from eirkit.vestige.corpus.analysis import AnalyzedRun
 
 TITLE = "Three questions about memory, answered"
@@ -332,4 +332,4 @@ def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = F
 
 
 def _lines(columns: Sequence[Column], rows: Sequence[Struct]) -> tuple[dict[str, Cell], ...]:
-    return tuple({column.key: getattr(row, column.key) for column in columns} for row in rows)
+    return tuple(cells_of(row, columns) for row in rows)

@@ -205,8 +205,9 @@ def again_section(found: Analyzed, where: str) -> Section:
         words += ["--own-edits", options.own_edits]
     if "gold" in summary.goal_sources:
         words += ["--gold", "PATCHES"]
-    shown = {**{name: str(value) for name, value in asdict(options).items()}, "eirkit": summary.eirkit}
-    table = facts("options", "How runs were measured", {name: value for name, value in shown.items() if value})
+    every = {**{name: str(value) for name, value in asdict(options).items()}, "eirkit": summary.eirkit}
+    shown = {name: value for name, value in every.items() if value}
+    table = facts("options", "How runs were measured", shown, heading="name")
     return Section("How to make this again", (), (Listing("command", "The command", shlex.join(words)), table))
 
 

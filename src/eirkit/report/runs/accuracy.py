@@ -11,7 +11,7 @@ from eirkit.lacuna.findings.statistics import spearman
 from eirkit.records.evidence import Interval
 from eirkit.records.runs import CAUSES
 from eirkit.records.sweeps import CellRow
-from eirkit.report.document import Axis, Chart, Section, Series
+from eirkit.report.document import Axis, Chart, Mark, Section, Series, Value
 from eirkit.report.runs.answers import error_share
 from eirkit.report.runs.demand import eir_pressures
 from eirkit.report.runs.folder import Coordinates, ScoredRun, SweepFolder, linked
@@ -91,7 +91,7 @@ def _columns(named: Coordinates, rows: Sequence[CellRow]) -> tuple[Column, ...]:
 
 
 def _line(row: CellRow, named: Coordinates, intervals: Mapping[str, Interval]) -> dict[str, Cell]:
-    found = intervals.get(row.cell)
+    interval = intervals.get(row.cell)
     missed = row.missed_steps if row.memory_system is None else None  # a memory may bring it all the same
     return {
         **linked(row),
@@ -99,8 +99,8 @@ def _line(row: CellRow, named: Coordinates, intervals: Mapping[str, Interval]) -
         "pressure": row.pressure,
         "scored": f"{row.scored}/{row.attempted}",
         "accuracy": row.accuracy,
-        "low": None if found is None else found.low,
-        "high": None if found is None else found.high,
+        "low": None if interval is None else interval.low,
+        "high": None if interval is None else interval.high,
         **given_right_inputs(row),
         "miss_rate": row.miss_rate,
         "no_cascade_accuracy": None if missed is None else 1 - missed / max(1, row.task.length),
@@ -140,18 +140,21 @@ def accuracy_chart(rows: Sequence[CellRow], named: Coordinates, intervals: Mappi
             (cells,),
         )
     shown = ordered if len(rows) <= MOST_POINTS else named.ordered(sorted(rows, key=_accuracy)[:MOST_POINTS])
-    found = [intervals.get(row.cell) for row in shown]
-    series = Series(
-        ACCURACY.label,
-        "points",
-        tuple(named.label(row) for row in shown),
-        tuple(row.accuracy for row in shown),
-        tuple(None if one is None else one.low for one in found),
-        tuple(None if one is None else one.high for one in found),
-    )
+    series = _series(ACCURACY.label, "points", tuple(named.label(row) for row in shown), shown, intervals)
     axes = Axis("cell", "category"), Axis.of(ACCURACY)
     note = "" if len(shown) == len(rows) else f"The {len(shown)} settings with the lowest accuracy of {len(rows):,}."
     return Chart("accuracy-cells", "Accuracy with 95% intervals", alt, *axes, (series,), note)
+
+
+def _series(
+    name: str, mark: Mark, x: tuple[Value, ...], rows: Sequence[CellRow], intervals: Mapping[str, Interval]
+) -> Series:
+    """Return the accuracy of rows with its intervals."""
+    found = [intervals.get(row.cell) for row in rows]
+    low, high = (
+        tuple(None if interval is None else getattr(interval, end) for interval in found) for end in ("low", "high")
+    )
+    return Series(name, mark, x, tuple(row.accuracy for row in rows), low, high)
 
 
 def pressure_section(sweep: SweepFolder) -> Section | None:
@@ -178,7 +181,9 @@ def pressure_section(sweep: SweepFolder) -> Section | None:
         words.append(f"The first {len(shown)} of {len(groups)} lines, by name.")
     axes = Axis(f"{measure.label}: {measure.meaning}"), Axis(ACCURACY.label, low=0.0, high=1.0, percent=True)
     note = f"{GIVEN}: {INFORMED.description}, with its exact 95% interval. It shows what the model can do at a step."
-    alt = f"{_correlation(sweep, rows, under)} {_informed_words(rows)}"
+    known = [row.informed_accuracy for row in rows if row.informed_accuracy is not None]
+    between = " to ".join(dict.fromkeys(share(end) for end in (min(known), max(known)))) if known else "unknown"
+    alt = f"{_correlation(sweep, rows, under)} {INFORMED.label.capitalize()}: {between}."
     chart = Chart("pressure", "Accuracy against pressure", alt, *axes, series, note)
     return Section("Pressure and accuracy", tuple(words), (chart,))
 
@@ -196,27 +201,13 @@ def _correlation(sweep: SweepFolder, rows: Sequence[CellRow], under: Mapping[str
     )
 
 
-def _informed_words(rows: Sequence[CellRow]) -> str:
-    """Return the accuracy given right inputs over cells, in a sentence."""
-    known = [row.informed_accuracy for row in rows if row.informed_accuracy is not None]
-    between = " to ".join(dict.fromkeys(share(end) for end in (min(known), max(known)))) if known else "unknown"
-    return f"{INFORMED.label.capitalize()}: {between}."
-
-
 def _lines_over_pressure(
     name: str, rows: Sequence[CellRow], under: Mapping[str, float], intervals: Mapping[str, Interval]
 ) -> tuple[Series, Series]:
     """Return the accuracy as a line, and beside it that given right inputs as paler points."""
-    found, informed = [intervals.get(row.cell) for row in rows], [given_right_inputs(row) for row in rows]
+    informed = [given_right_inputs(row) for row in rows]
     x = tuple(under[row.cell] for row in rows)
-    line = Series(
-        name,
-        "line",
-        x,
-        tuple(row.accuracy for row in rows),
-        tuple(None if one is None else one.low for one in found),
-        tuple(None if one is None else one.high for one in found),
-    )
+    line = _series(name, "line", x, rows, intervals)
     low, high = (tuple(figures[key] for figures in informed) for key in ("informed_low", "informed_high"))
     points = Series(f"{name}, {GIVEN}", "points", x, tuple(row.informed_accuracy for row in rows), low, high, pale=True)
     return line, points

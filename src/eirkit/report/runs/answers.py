@@ -7,7 +7,8 @@ is undecided the page says that its figures are descriptive; cells that fail it 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, OUTCOME_MEASURES
@@ -89,13 +90,15 @@ def losses_of(rows: Sequence[CellRow]) -> Losses | None:
         return None
     stored = [row for row in basis if _asked(row)]
     counted_rows = stored or basis
+    memories = list({row.memory for row in stored})
+    missed = _mean_over_runs((row.miss_rate, row.scored) for row in basis)
     return Losses(
         cells=len(counted_rows),
         runs=sum(row.scored for row in counted_rows),
         external=bool(stored),
-        memory=_only({row.memory for row in stored if row.memory is not None}),
+        memory=memories[0] if len(memories) == 1 else None,
         needed=sum(map(_asked, stored)) if stored else None,
-        lost_share=_lost_by_stores(stored) if stored else _missed(basis),
+        lost_share=_share_of(stored, *LOST) if stored else missed,
         unasked_share=_share_of(stored, *NOT_ASKED) if stored else None,
         unused_share=_share_of(stored, "not_used") if stored else None,
         unclear_share=_share_of(stored, "unclear") if stored else None,
@@ -106,16 +109,12 @@ def losses_of(rows: Sequence[CellRow]) -> Losses | None:
     )
 
 
-def _only(names: set[str]) -> str | None:
-    return names.pop() if len(names) == 1 else None
-
-
 def error_share(rows: Sequence[CellRow], cause: Cause) -> float | None:
     """Return the share of scored steps that were wrong for one cause, as a mean over the runs of all rows."""
-    return _mean_over_runs([(row.error_shares[cause], row.scored) for row in rows])
+    return _mean_over_runs((row.error_shares[cause], row.scored) for row in rows)
 
 
-def _mean_over_runs(figures: Sequence[tuple[float | None, int]]) -> float | None:
+def _mean_over_runs(figures: Iterable[tuple[float | None, int]]) -> float | None:
     """Return the mean of figures of cells, weighted by their runs; None if no figure is known."""
     known = [(figure, runs) for figure, runs in figures if figure is not None]
     runs = sum(runs for _, runs in known)
@@ -127,23 +126,16 @@ def _asked(row: CellRow) -> int:
     return 0 if row.memory_system is None else sum(row.memory_system.outcomes.values())
 
 
-def _lost_by_stores(rows: Sequence[CellRow]) -> float:
-    """Return the share of needed records that were not returned; unused and unclear records are not lost."""
-    return _share_of(rows, *LOST)
-
-
 def _share_of(rows: Sequence[CellRow], *outcomes: Outcome) -> float:
-    """Return the share of needed records with one of these outcomes, as a mean over the runs that needed any."""
+    """Return the share of needed records with one of these outcomes, as a mean over the runs that needed any.
+
+    Records that were not used, and unclear ones, are not lost.
+    """
     systems = [row.memory_system for row in rows if row.memory_system is not None]
     total = math.fsum(
         system.needing_runs * system.outcome_shares.get(outcome, 0.0) for system in systems for outcome in outcomes
     )
     return total / sum(system.needing_runs for system in systems)
-
-
-def _missed(rows: Sequence[CellRow]) -> float | None:
-    """Return the miss rate as a mean over runs: the share of consuming steps with a missing input."""
-    return _mean_over_runs([(row.miss_rate, row.scored) for row in rows])
 
 
 def repair_of(result: RescueResult, condition: str = "") -> Repair | None:
@@ -217,27 +209,22 @@ def headline_of(
     if repair is not None and losses.wrong_steps and not repair.claims:
         sentences.append("No full-information control of the rescue's own passes, so what restoring did describes.")
     if losses.lost_share or losses.wrong_steps or not losses.claims:  # else nothing is claimed that could be doubted
-        sentences += [*_standing(rows, losses, _control(rows, control_command)), *_left_out(rows, losses)]
+        control = f"run `{control_command}`"
+        if all(row.model.startswith("agent/") for row in rows):  # which eirkit cannot start
+            control = "let the agent come again to `eirkit mcp serve` with --h at least n, where nothing is missing"
+        sentences += [*_standing(rows, losses, control), *_left_out(rows, losses)]
     number = share(1.0 if losses.all_came_back else losses.lost_share)
     if ranked is not None:
         return Headline(ranked.number, ranked.caption, tuple(sentences))
     return Headline(number, _caption(losses), tuple(sentences))
 
 
-def _control(rows: Sequence[CellRow], command: str) -> str:
-    """Return how to run a control; external agents, which eirkit cannot start, must connect again."""
-    if all(row.model.startswith("agent/") for row in rows):
-        return "let the agent come again to `eirkit mcp serve` with --h at least n, where nothing is missing"
-    return f"run `{command}`"
-
-
 def _breakdown(failures: Sequence[FailureGroup]) -> Headline:
     """Return the headline if every run failed: the reasons with their numbers of runs, most frequent first."""
-    reasons: dict[str, int] = {}
+    reasons: Counter[str] = Counter()
     for group in failures:
-        reason = f"{group.kind}: {group.message}"
-        reasons[reason] = reasons.get(reason, 0) + group.runs
-    ordered = sorted(reasons.items(), key=lambda entry: -entry[1])
+        reasons[f"{group.kind}: {group.message}"] += group.runs
+    ordered = reasons.most_common()
     told = [f"{counted(runs, 'run')}: {reason.rstrip('.')}." for reason, runs in ordered[:MOST_REASONS]]
     if len(ordered) > MOST_REASONS:
         told.append(f"{len(ordered) - MOST_REASONS} more reasons are listed below.")
@@ -280,24 +267,20 @@ def _loss(losses: Losses) -> str:
         return f"{said}, and all were correct" if losses.lost_share and not losses.wrong_steps else said
     whose, unasked = "it" if losses.memory else "them", losses.unasked_share or 0.0
     beside = (("not_used", losses.unused_share), ("unclear", losses.unclear_share))
+    who = losses.memory or "The memories together"
     unused = [f"{share(value)} {OUTCOME_MEASURES[outcome].label}" for outcome, value in beside if value]
     if losses.all_came_back:
-        return f"{_named(losses)} retrieved every record that the task needed from {whose}{_aside(unused)}"
+        return f"{who} retrieved every record that the task needed from {whose}{_aside(unused)}"
     never = " or ".join(OUTCOME_MEASURES[outcome].label for outcome in NOT_ASKED)
     if unasked and math.isclose(unasked, losses.lost_share or 0.0):
         memory = losses.memory or "the memories"
         return f"{lost} of the records needed from {memory} were {never} by the agent, so no memory was tested"
     left = [f"{share(unasked)} {never}"] if unasked else []
-    return f"{_named(losses)} did not retrieve {lost} of the records needed from {whose}{_aside([*left, *unused])}"
+    return f"{who} did not retrieve {lost} of the records needed from {whose}{_aside([*left, *unused])}"
 
 
 def _aside(parts: Sequence[str]) -> str:
     return f" ({'; '.join(parts)})" if parts else ""
-
-
-def _named(losses: Losses) -> str:
-    """Return the name of the memory, or words for several."""
-    return losses.memory or "The memories together"
 
 
 def _causes(losses: Losses) -> str:
@@ -315,21 +298,17 @@ def _range(rows: Sequence[CellRow], losses: Losses) -> list[str]:
     shown = [row for row in rows if row.scored and (row.claims or not losses.claims) and row.validity.sentence is None]
     if losses.external:
         shown = [row for row in shown if _asked(row)]
-    lost = [(_lost_by_stores([row]) if losses.external else row.miss_rate, row) for row in shown]
+    lost = [(_share_of([row], *LOST) if losses.external else row.miss_rate, row) for row in shown]
     known = [(value, row) for value, row in lost if value is not None]
     if len(known) < 2:
         return []
     named = Coordinates([row for _, row in known])
-    (least, best), (most, worst) = min(known, key=_first), max(known, key=_first)
+    (least, best), (most, worst) = (pick(known, key=lambda pair: pair[0]) for pick in (min, max))
     pooled = f" ({named.counts})" if len(named.varying) > 1 else ""
     where = f"That is over {counted(losses.cells, 'setting')}{pooled} and {counted(losses.runs, 'run')}"
     if least == most:
         return [f"{where}." if losses.all_came_back else f"{where}; the first share is {share(least)} in each."]
     return [f"{where}: from {share(least)} ({named.label(best)}) to {share(most)} ({named.label(worst)})."]
-
-
-def _first(pair: tuple[float, CellRow]) -> float:
-    return pair[0]
 
 
 def _left_out(rows: Sequence[CellRow], losses: Losses) -> list[str]:

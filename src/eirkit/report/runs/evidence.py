@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
-
-from msgspec import Struct
+from typing import Any
 
 from eirkit.lacuna.findings.command_line import evidence_command
 from eirkit.lacuna.findings.measures import (
@@ -20,16 +18,15 @@ from eirkit.lacuna.findings.measures import (
 )
 from eirkit.lacuna.findings.validity import what_decides
 from eirkit.lacuna.tasks.workload import units_of
-from eirkit.measures import Measure
 from eirkit.records.evidence import ArmRow, CapabilityCell, CapabilityResult, EvidenceResult, ProbeResult, RescueResult
-from eirkit.records.runs import CAUSES, Outcome
+from eirkit.records.runs import CAUSES, OUTCOMES
 from eirkit.records.settings import Arm
-from eirkit.records.sweeps import Gate, Manifest, Standing
-from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series
+from eirkit.records.sweeps import Gate, Standing
+from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series, facts
 from eirkit.report.folders import pages, refuse_others
 from eirkit.report.runs.answers import repair_of
 from eirkit.report.runs.folder import Evidence, read_evidence
-from eirkit.report.table import Cell, Column, Table, counted, listed, points, share
+from eirkit.report.table import Cell, Column, Table, cells_of, counted, listed, points, share
 
 PAIR, PAIRS = "pair of model and workload", "pairs of model and workload"  # what a control judges
 GATES = ("the gate on accuracy given right inputs", "the paper's gate on accuracy end to end")
@@ -39,9 +36,12 @@ ARMS: tuple[Arm, ...] = ("control", "sham", "oracle")  # of the chart
 def rescue_section(result: RescueResult) -> Section:
     """Return the section on a rescue: accuracy with missing results restored, with a sham and without injection."""
     rows = [row for row in result.rows if not row.is_withheld]
+    loop = "the action loop" if result.managed else "Controlled Retention"
+    memory = f"{result.memory} ({result.panel} panel)" if result.memory else result.policy
     words = [
-        f"{_condition(result)}: whole trajectories with an injection at every step that misses something. The sham "
-        "carries the required label and another value of the same length."
+        f"{result.where}, {memory}, {loop}, {counted(result.seeds, 'seed')} a model: whole trajectories with an "
+        "injection at every step that misses something. The sham carries the required label and another value of the "
+        "same length."
     ]
     if result.memory:
         words.append(
@@ -54,12 +54,6 @@ def rescue_section(result: RescueResult) -> Section:
         words.append("No full-information control was run: differences describe; add `--control`.")
     charts = (rescue_chart(rows),) if any(row.accuracy is not None for row in rows) else ()
     return Section("What restoring missed records does", tuple(words), (*charts, *rescue_tables(result)))
-
-
-def _condition(result: RescueResult) -> str:
-    loop = "the action loop" if result.managed else "Controlled Retention"
-    memory = f"{result.memory} ({result.panel} panel)" if result.memory else result.policy
-    return f"{result.where}, {memory}, {loop}, {counted(result.seeds, 'seed')} a model"
 
 
 def rescue_chart(rows: Sequence[ArmRow]) -> Chart:
@@ -110,11 +104,7 @@ def _arms(result: RescueResult) -> Table:
         Column.of(RUN_MEASURES["self_consistent_accuracy"], priority=2),
         Column("scored_text", RUN_MEASURES["scored"].label, figures=True, raw="scored"),
     )
-    keys = ("model", "arm", "steps", "accuracy", "misled", "trajectory_accuracy", "self_consistent_accuracy", "scored")
-    rows = tuple(
-        {**{key: getattr(row, key) for key in keys}, "scored_text": f"{row.scored}/{row.attempted}"}
-        for row in result.rows
-    )
+    rows = tuple({**cells_of(row, columns), "scored_text": f"{row.scored}/{row.attempted}"} for row in result.rows)
     if spoken:
         title = f"{result.workload}: accuracy at questions that what was shown did not answer"
         return Table("arms", title, columns, rows, IN_WORDS)
@@ -128,31 +118,19 @@ def _arms(result: RescueResult) -> Table:
 def _outcomes(result: RescueResult) -> Table:
     """Return what became of records needed from memory in the control arm."""
     found = {row.model: row.outcomes for row in result.rows if row.arm == "control" and row.outcomes is not None}
-    shown = [one for one in OUTCOME_MEASURES if any(of(counts, one) for counts in found.values())]
+    shown = [outcome for outcome in OUTCOMES if any(counts.get(outcome) for counts in found.values())]
     rows: list[dict[str, Cell]] = []
     for model, counts in found.items():
         needed = sum(counts.values())
-        rows.append(
-            {
-                "model": model,
-                "needed": needed,
-                **{one.id: (of(counts, one) or 0) / needed if needed else None for one in shown},
-            }
-        )
+        shares = {str(outcome): counts.get(outcome, 0) / needed if needed else None for outcome in shown}
+        rows.append({"model": model, "needed": needed, **shares})
+    measures = [OUTCOME_MEASURES[outcome] for outcome in shown]
     columns = (
         Column("model", "model", role="name"),
         Column.of(MEMORY_MEASURES["needed"]),
-        *(Column.of(one, whole=f"{one.of}, all runs together") for one in shown),
+        *(Column.of(measure, whole=f"{measure.of}, all runs together") for measure in measures),
     )
     return Table("outcomes", f"Control arm: {OUTCOME_MEASURES.title.lower()}", columns, tuple(rows))
-
-
-Figure = TypeVar("Figure")
-
-
-def of(figures: Mapping[Outcome, Figure], measure: Measure) -> Figure | None:
-    """Return the figure of an outcome; None where there is none."""
-    return next((figure for outcome, figure in figures.items() if outcome == measure.id), None)
 
 
 def _contrasts(result: RescueResult, allowed: Collection[str]) -> Table:
@@ -168,14 +146,11 @@ def _contrasts(result: RescueResult, allowed: Collection[str]) -> Table:
     )
     lines: tuple[dict[str, Cell], ...] = tuple(
         {
-            "model": contrast.model,
+            **cells_of(contrast, columns),
             "arms": " − ".join(contrast.arms) + (", outdated values" if contrast.of == "misled" else ""),
-            "pairs": contrast.pairs,
             "difference": contrast.difference.estimate,
             "low": contrast.difference.low,
             "high": contrast.difference.high,
-            "mcnemar_p": contrast.mcnemar_p,
-            "permutation_p": contrast.permutation_p,
         }
         for contrast in result.contrasts
         if contrast.model in allowed
@@ -203,17 +178,7 @@ def gates_table(judged: Sequence[tuple[str, str, tuple[Gate, Gate]]]) -> Table:
     )
     names = ("given right inputs", "the paper's, end to end")
     lines: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "model": model,
-            "workload": workload,
-            "gate": name,
-            "estimate": gate.estimate,
-            "low": gate.low,
-            "high": gate.high,
-            "counted": gate.counted,
-            "threshold": gate.threshold,
-            "verdict": gate.verdict,
-        }
+        {**cells_of(gate, columns), "model": model, "workload": workload, "gate": name}
         for model, workload, gates in judged
         for name, gate in zip(names, gates, strict=True)
     )
@@ -243,10 +208,9 @@ def capability_tables(cells: Sequence[CapabilityCell]) -> tuple[Table, ...]:
         Column("calculator_accuracy", "with calculator", percent=True),
         Column("scored_text", RUN_MEASURES["scored"].label, figures=True, raw="scored"),
     )
-    names = ("model", "workload", "accuracy", "accuracy_sd", "calculator_accuracy", "scored")
     rows = tuple(
         {
-            **{name: getattr(cell, name) for name in names},
+            **cells_of(cell, columns),
             **{cause: cell.errors[cause] / cell.steps if cell.steps else None for cause in causes},
             "scored_text": f"{cell.scored}/{cell.attempted}",
         }
@@ -291,11 +255,6 @@ def undecided_words(judged: Sequence[tuple[str, str, tuple[Gate, Gate]]]) -> lis
     ]
 
 
-def probe_section(result: ProbeResult) -> Section:
-    """Return the section on how models recover a lost result."""
-    return Section("Finding the way to a lost result", (), (probe_table(result),))
-
-
 # Where a terminal is narrow, the least telling columns go first.
 _PROBE_COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "probes": {"figures": True},
@@ -312,10 +271,7 @@ def probe_table(result: ProbeResult) -> Table:
         Column("model", "model", role="name"),
         *(Column.of(one, **_PROBE_COLUMNS.get(one.id, {})) for one in PROBE_MEASURES),
     )
-    rows = tuple(
-        {**{column.key: getattr(row, column.key) for column in columns}, "probes": f"{row.probes}/{row.attempted}"}
-        for row in result.rows
-    )
+    rows = tuple({**cells_of(row, columns), "probes": f"{row.probes}/{row.attempted}"} for row in result.rows)
     return Table("probes", PROBE_MEASURES.title, columns, rows)
 
 
@@ -323,19 +279,19 @@ def section_of(result: EvidenceResult) -> Section:
     """Return the section on the result of an experiment."""
     if isinstance(result, RescueResult):
         return rescue_section(result)
-    return capability_section(result) if isinstance(result, CapabilityResult) else probe_section(result)
-
-
-class EvidenceAnswers(Struct, frozen=True):
-    """The result of an experiment, as scripts receive it."""
-
-    document: EvidenceResult
+    if isinstance(result, CapabilityResult):
+        return capability_section(result)
+    return Section("Finding the way to a lost result", (), (probe_table(result),))  # how models recover it
 
 
 def evidence_page(found: Evidence) -> Page:
     """Return the page of one evidence command's folder."""
     name, result = found.folder.resolve().name, found.result
-    sections = (section_of(result), _manifest_section(found.manifest, evidence_command(found.settings, name)))
+    manifest, command = found.manifest, Listing("command", "The command", evidence_command(found.settings, name))
+    known = {"eirkit": manifest.eirkit, "python": manifest.python, "platform": manifest.platform}
+    sources = {f"source {path}": digest for path, digest in manifest.sources.items()}
+    versions = facts("versions", "Versions and sources", {**known, **manifest.dependencies, **sources}, heading="name")
+    sections = (section_of(result), Section("How to make this again", (), (command, versions)))
     if isinstance(result, RescueResult):
         headline = _rescue_headline(result)
     else:
@@ -344,16 +300,7 @@ def evidence_page(found: Evidence) -> Page:
         left = counted(found.missing, "run")
         words = f"Not finished: {left} still to come; continue with `eirkit lacuna {found.command} --resume {name}`."
         headline = replace(headline, sentences=(*headline.sentences, words))
-    return Page(sections[0].title, headline, sections, name, EvidenceAnswers(result), f"lacuna-{found.command}")
-
-
-def _manifest_section(manifest: Manifest, command: str) -> Section:
-    """Return the section with the manifest and the command that repeats the experiment."""
-    known = {"eirkit": manifest.eirkit, "python": manifest.python, "platform": manifest.platform}
-    sources = {f"source {path}": digest for path, digest in manifest.sources.items()}
-    rows = tuple({"name": n, "value": v} for n, v in (known | manifest.dependencies | sources).items())
-    table = Table("versions", "Versions and sources", (Column("name", "name"), Column("value", "value")), rows)
-    return Section("How to make this again", (), (Listing("command", "The command", command), table))
+    return Page(sections[0].title, headline, sections, name, {"document": result}, f"lacuna-{found.command}")
 
 
 def _rescue_headline(result: RescueResult) -> Headline:

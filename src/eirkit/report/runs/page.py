@@ -20,14 +20,14 @@ from eirkit.records.evidence import RescueSettings
 from eirkit.records.runs import OUTCOMES
 from eirkit.records.settings import CONTROLLED
 from eirkit.records.sweeps import CellRow, MemoryRow
-from eirkit.report.document import Axis, Chart, Listing, Page, Section, Series
+from eirkit.report.document import Axis, Chart, Listing, Page, Section, Series, facts
 from eirkit.report.folders import kind_of, pages, records_of
 from eirkit.report.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
 from eirkit.report.runs.answers import Losses, Repair, headline_of, losses_of, repair_of
 from eirkit.report.runs.choice import ChoiceFigures, choice_in
 from eirkit.report.runs.demand import demand_section
-from eirkit.report.runs.evidence import gates_table, of, rescue_section, section_of, standings_table, undecided_words
-from eirkit.report.runs.folder import Coordinates, RescueEvidence, SweepFolder, condition_of, read_sweep
+from eirkit.report.runs.evidence import gates_table, rescue_section, section_of, standings_table, undecided_words
+from eirkit.report.runs.folder import Coordinates, SweepFolder, condition_of, read_sweep
 from eirkit.report.runs.pivot import Pivot, chosen_cells, chosen_words, pivot_section
 from eirkit.report.runs.possible import possible_section
 from eirkit.report.runs.ranking import choice_section, ranked_headline
@@ -66,8 +66,12 @@ COUNTED_BY = "who says what is stored: the system itself, or eirkit from what it
 def memory_tables(rows: Sequence[tuple[CellRow, MemoryRow]], named: Coordinates) -> tuple[Table, Table]:
     """Return what became of the records needed from memories, and what these stored and cost."""
     places = tuple(Column(name, name, role="name") for name in named.varying) or (Column("memory", "memory"),)
-    shown = [one for one in OUTCOME_MEASURES if any(of(system.outcome_shares, one) for _, system in rows)]
-    columns = (*places, Column.of(MEMORY_MEASURES["needed"]), *map(Column.of, shown))
+    shown = [outcome for outcome in OUTCOMES if any(system.outcome_shares.get(outcome) for _, system in rows)]
+    columns = (
+        *places,
+        Column.of(MEMORY_MEASURES["needed"]),
+        *(Column.of(OUTCOME_MEASURES[outcome]) for outcome in shown),
+    )
     lines: list[dict[str, Cell]] = [
         {**_place(row, named), "needed": sum(system.outcomes.values())}
         | {str(outcome): value for outcome, value in system.outcome_shares.items()}
@@ -208,15 +212,13 @@ def repair_near(sweep: SweepFolder) -> Repair | None:
     """Return the result of a rescue that belongs to a sweep, preferably one measured under the same conditions."""
     workloads = {row.workload for row in sweep.rows}
     found = [rescue for rescue in sweep.rescues() if rescue.result.workload in workloads]
-    measured = [repair for rescue in found if (repair := _measured(sweep, rescue)) is not None]
+    measured = []
+    for rescue in found:
+        alike = _is_alike(sweep, rescue.settings)
+        where = _within(sweep, rescue.settings) if alike else rescue_condition(rescue.settings)
+        if (repair := repair_of(rescue.result, where)) is not None:
+            measured.append(replace(repair, alike=alike))
     return min(measured, key=lambda repair: not repair.alike, default=None)
-
-
-def _measured(sweep: SweepFolder, rescue: RescueEvidence) -> Repair | None:
-    alike = _is_alike(sweep, rescue.settings)
-    where = _within(sweep, rescue.settings) if alike else rescue_condition(rescue.settings)
-    repair = repair_of(rescue.result, where)
-    return None if repair is None else replace(repair, alike=alike)
 
 
 def _within(sweep: SweepFolder, asked: RescueSettings) -> str:
@@ -276,18 +278,12 @@ def progress_section(sweep: SweepFolder) -> Section | None:
     words += [f"{line}." for line in silences(sweep.rows)]
     words += [f"{row.model}{row.held}: {doubt}." for row in sweep.rows if (doubt := row.validity.sentence)]
     words += [f"Suspect: {row.model}{row.held}: {row.suspect}." for row in sweep.rows if row.suspect]
-    columns = tuple(
-        Column(name, {"condition": "setting"}.get(name, name))
-        for name in ("workload", "model", "condition", "kind", "runs", "message")
-    )
-    failed = Table(
-        "failures",
-        "Runs that infrastructure broke; never counted as wrong",
-        columns,
-        tuple(map(asdict, sweep.failures)),
-    )
     if not words and not sweep.failures:
         return None
+    names = ("workload", "model", "condition", "kind", "runs", "message")
+    columns = tuple(Column(name, "setting" if name == "condition" else name) for name in names)
+    title = "Runs that infrastructure broke; never counted as wrong"
+    failed = Table("failures", title, columns, tuple(map(asdict, sweep.failures)))
     return Section("What is not in these figures", tuple(words), (failed,) if sweep.failures else ())
 
 
@@ -335,13 +331,10 @@ def rebuilding_section(sweep: SweepFolder) -> Section:
         **{f"source {path}": digest for path, digest in then.sources.items()},
         **then.dependencies,
     }
-    columns = (Column("name", "name"), Column("value", "value"))
-    table = Table("manifest", "Manifest", columns, tuple({"name": n, "value": v} for n, v in rows.items()))
-    command = Listing(
-        "command", "The command that makes these records again", sweep_command(then, f"{sweep.name}-again")
-    )
+    again = sweep_command(then, f"{sweep.name}-again")
+    command = Listing("command", "The command that makes these records again", again)
     suite = Listing("suite", "The suite, as TOML", suite_text(then.settings))
-    return Section("How to make this again", (), (command, suite, table))
+    return Section("How to make this again", (), (command, suite, facts("manifest", "Manifest", rows, heading="name")))
 
 
 @pages.add("lacuna-run")

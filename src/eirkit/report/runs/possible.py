@@ -58,11 +58,6 @@ class Held:
     why: str = ""
 
 
-def held_in_context(h: int, record_bits: float) -> Held:
-    """Return the size of a memory of at most h records, all of them in context."""
-    return Held(h * record_bits)
-
-
 def held_by_store(floors: Iterable[RunFloor | None], in_sight: int, made: Sequence[int], record_bits: float) -> Held:
     """Return the largest size over all cuts of some runs with a memory system; its bytes where those are fewer bits.
 
@@ -144,7 +139,10 @@ class PlacedCell:
         """
         if self.at is None or self.accuracy.estimate <= self.at.upper:
             return False
-        return self.accuracy.clusters * _divergence(self.accuracy.estimate, self.at.upper) > -math.log(CHANCE)
+        reached, ceiling = self.accuracy.estimate, self.at.upper
+        parts = ((reached, ceiling), (1 - reached, 1 - ceiling))
+        divergence = sum(one * math.log(one / other) for one, other in parts if one > 0)  # in nats
+        return self.accuracy.clusters * divergence > -math.log(CHANCE)
 
     def figures(self, workload: str) -> PossibleFigures:
         """Return everything that scripts receive."""
@@ -162,12 +160,6 @@ class PlacedCell:
             share_at_most=most,
             why_not=self.why or self.held.why,
         )
-
-
-def _divergence(reached: float, ceiling: float) -> float:
-    """Return the relative entropy of two shares, in nats."""
-    parts = ((reached, ceiling), (1 - reached, 1 - ceiling))
-    return sum(one * math.log(one / other) for one, other in parts if one > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,18 +208,15 @@ def possible_in(*sweeps: SweepFolder) -> tuple[list[TaskPossible], list[str]]:
             unknown.append(f"No ceiling of {spec.workload}: it is code beside the run; add --plugins to run it.")
             continue
         try:
-            frontier = _frontier(spec, sorted({run.seed for _, _, runs in cells for run in runs}))
+            seeds = sorted({run.seed for _, _, runs in cells for run in runs})
+            chosen = seeds[: 1 if prepare(spec).closed_form else MOST_SEEDS]
+            frontier = frontier_of(*(generate(replace(spec, seed=seed)) for seed in chosen or (0,)))
         except UsageError as error:
             unknown.append(f"No ceiling of {spec.workload}: {error}.")
             continue
         placed = tuple(_place(sweep, row, spec, named, runs, frontier) for sweep, row, runs in cells)
         found.append(TaskPossible(spec, frontier, placed))
     return found, list(dict.fromkeys(unknown))
-
-
-def _frontier(spec: TaskSpec, seeds: Sequence[int]) -> TaskFrontier:
-    chosen = seeds[:1] if prepare(spec).closed_form else seeds[:MOST_SEEDS]
-    return frontier_of(*(generate(replace(spec, seed=seed)) for seed in chosen or (0,)))
 
 
 def _place(
@@ -257,9 +246,9 @@ def _held(row: CellRow, spec: TaskSpec, runs: Sequence[ScoredRun], frontier: Tas
     if row.condition in UNBOUNDED:
         return Held(None, "text is kept, of which nobody knows how many bits tell of results")
     if row.policy == "unbounded":
-        return held_in_context(spec.n, frontier.record_bits)
+        return Held(spec.n * frontier.record_bits)
     if row.memory is None:
-        return held_in_context(row.h or 0, frontier.record_bits)
+        return Held((row.h or 0) * frontier.record_bits)
     in_sight = 0 if row.panel == "strict" else row.h or 0
     floors = [None if run.memory is None else run.memory.floor for run in runs]
     made = [0, *accumulate(prepare(spec).stores(spec, t) for t in range(1, spec.n + 1))]
@@ -331,25 +320,18 @@ def possible_chart(one: TaskPossible) -> Chart:
     if furthest > grid[-1].bits:
         grid.append(frontier.point(furthest))
     bits = tuple(point.bits for point in grid)
+    peak = curve_of(one.spec).peak.lower_bits if prepare(one.spec).closed_form else None  # else it may take long
     kept = "keeping what fits, if corrected" if frontier.builds_on_answers else "keeping what fits (encoder)"
     lines = (
         Series("no memory exceeds", "line", bits, tuple(point.upper for point in grid), dashed=True),
         Series(kept, "line", bits, tuple(point.kept for point in grid)),
-        *_floor(one.spec),
+        *([Series("EIR: below it nobody is always right", "rule", (peak,), dashed=True)] if peak is not None else []),
     )
     axes = Axis("bits stored at the peak", low=0.0), replace(Axis.of(STEP_ACCURACY), title=STEP_ACCURACY.label)
     said = " ".join(sentences([one])) or "No setting can be judged: what they stored is not known."
     title = f"{one.spec.workload}, n = {one.spec.n}, m = {one.spec.m}"
     key = f"possible-{one.spec.workload.rpartition(':')[2]}-{one.spec.n}-{one.spec.m}"
     return Chart(key, title, said, *axes, (*lines, *_points(placed)), note=f"Ceiling: {frontier.method}.")
-
-
-def _floor(spec: TaskSpec) -> tuple[Series, ...]:
-    """Return EIR as a vertical line, where it is quick to know."""
-    if not prepare(spec).closed_form:
-        return ()
-    peak = curve_of(spec).peak.lower_bits
-    return (Series("EIR: below it nobody is always right", "rule", (peak,), dashed=True),)
 
 
 def _points(cells: Sequence[PlacedCell]) -> Iterator[Series]:
