@@ -141,7 +141,7 @@ LACUNA = LazyGroup(
     help="Test agents and memory systems on generated tasks.",
     commands={
         "run": ("eirkit.cli.lacuna_run:run", "Run agents under a memory condition; can be resumed."),
-        "rescue": ("eirkit.cli.rescue:rescue", "Test whether restoring a lost result repairs the answer."),
+        "rescue": ("eirkit.cli.experiments:rescue", "Test whether restoring a lost result repairs the answer."),
         "capability": (
             "eirkit.cli.experiments:capability",
             "Test which models can do which task with nothing missing.",

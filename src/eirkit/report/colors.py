@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from eirkit.report.document import Chart, Figure, Item, Page, Series
+from eirkit.report.document import Chart, Figure, Page, Series
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +110,27 @@ def colored(page: Page) -> Page:
     """Return a page on which series of the same name have the same color in all charts, as long as colors last."""
     known: dict[str, int] = {}
     sections = [
-        replace(section, items=tuple(_colored(item, known) for item in section.items)) for section in page.sections
+        replace(
+            section,
+            items=tuple(
+                colored_item(item, known) if isinstance(item, (Chart, Figure)) else item for item in section.items
+            ),
+        )
+        for section in page.sections
     ]
     return replace(page, sections=tuple(sections))
 
 
-def colored_item(item: Chart | Figure) -> Chart | Figure:
-    """Return a chart, or a figure in whose panels series of the same name have the same color."""
-    known: dict[str, int] = {}
+def colored_item(item: Chart | Figure, known: dict[str, int] | None = None) -> Chart | Figure:
+    """Return a chart, or a figure in whose panels series of the same name have the same color.
+
+    Args:
+        known: the numbers of colors that names have already; those of the item are added.
+    """
+    known = {} if known is None else known
     if isinstance(item, Figure):
         return replace(item, panels=tuple(_colored_chart(panel, known) for panel in item.panels))
     return _colored_chart(item, known)
-
-
-def _colored(item: Item, known: dict[str, int]) -> Item:
-    if isinstance(item, Figure):
-        return replace(item, panels=tuple(_colored_chart(panel, known) for panel in item.panels))
-    return _colored_chart(item, known) if isinstance(item, Chart) else item
 
 
 def _colored_chart(chart: Chart, known: dict[str, int]) -> Chart:

@@ -70,19 +70,19 @@ def save(item: Chart | Figure, path: Path, width: float | None = None) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with rc_context(STYLE):
         canvas = Canvas(layout="constrained")
-        _draw_panels(canvas, item.panels if isinstance(item, Figure) else (item,), _title_of(item), width)
+        if isinstance(item, Figure):
+            _draw_panels(canvas, item.panels, item.title, width)
+        else:
+            _draw_panels(canvas, (item,), "", width)
         canvas.savefig(path, metadata=METADATA[path.suffix], dpi=200)
     return path
-
-
-def _title_of(item: Chart | Figure) -> str:
-    return item.title if isinstance(item, Figure) else ""
 
 
 def _draw_panels(canvas: Any, charts: Sequence[Chart], title: str, width: float | None = None) -> None:
     columns = min(len(charts), MOST_COLUMNS if width is None else max(1, int(width / NARROWEST)))
     rows = -(-len(charts) // columns)
-    natural, height = max(map(_width, charts)) * columns, max(map(_height, charts)) * rows
+    heights = [0.9 + 0.24 * len(_places(chart)) * _slots(chart) for chart in charts if _is_flipped(chart)]
+    natural, height = max(map(_width, charts)) * columns, max([HEIGHT, *heights]) * rows
     canvas.set_size_inches(width or natural, height if width is None else height * max(0.8, min(1.0, width / natural)))
     places = list(canvas.subplots(rows, columns, squeeze=False).flat)
     shades = shades_of(charts)
@@ -95,10 +95,6 @@ def _draw_panels(canvas: Any, charts: Sequence[Chart], title: str, width: float 
         place.set_visible(False)
     if title:
         canvas.suptitle(title)
-
-
-def _height(chart: Chart) -> float:
-    return max(HEIGHT, 0.9 + 0.24 * len(_places(chart)) * _slots(chart)) if _is_flipped(chart) else HEIGHT
 
 
 def _width(chart: Chart) -> float:

@@ -20,7 +20,7 @@ from eirkit.lacuna.findings.measures import (
     SIMULATION_MEASURES,
     SPENDING_MEASURES,
 )
-from eirkit.measures import POOLED, UNITS, Glossary, Measure, MeasureGroup
+from eirkit.measures import POOLED, UNITS, Glossary, Measure
 from eirkit.report.table import markdown_text
 from eirkit.vestige.measures import (
     BREAK_MEASURES,
@@ -78,22 +78,13 @@ def glossary_measures() -> dict[str, tuple[Measure, ...]]:
 
 def glossary_page() -> str:
     """Return the glossary as Markdown."""
-    return "\n".join([_INTRODUCTION, *(_section(group) for group in GLOSSARY.groups)])
+    sections = ("\n".join([f"## {group.title}\n", _HEAD, *map(_line, group), ""]) for group in GLOSSARY.groups)
+    return "\n".join([_INTRODUCTION, *sections])
 
 
-def _section(group: MeasureGroup) -> str:
-    return "\n".join([f"## {group.title}\n", _HEAD, *map(_line, group), ""])
-
-
-def _line(one: Measure) -> str:
-    unit = f"share of {one.of}" if one.of else UNITS[one.unit]
-    meaning = markdown_text(f"{one.meaning[0].upper()}{one.meaning[1:]}.")
-    cells = (
-        f'<a id="measure-{one.id}"></a>{one.label}',
-        f"`{one.id}`",
-        meaning,
-        unit,
-        POOLED[one.pooled],
-        one.better or "–",
-    )
+def _line(measure: Measure) -> str:
+    unit = f"share of {measure.of}" if measure.of else UNITS[measure.unit]
+    meaning = markdown_text(f"{measure.meaning[0].upper()}{measure.meaning[1:]}.")
+    name = f'<a id="measure-{measure.id}"></a>{measure.label}'
+    cells = (name, f"`{measure.id}`", meaning, unit, POOLED[measure.pooled], measure.better or "–")
     return f"| {' | '.join(cells)} |"

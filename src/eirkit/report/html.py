@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -77,13 +77,14 @@ def render(page: Page, viewer: str = "") -> str:
         viewer: the address of the page's folder in the viewer, to which rows then link; a file on its own has none.
     """
     page, names = colored(page), _Names(viewer)
-    parts = [_header(page, viewer), _answer(page.headline), _contents(page), *_sections(page, names), _terms(page)]
+    links = "".join(f'<li><a href="#{section.anchor}">{inert(section.title)}</a></li>' for section in page.sections)
+    contents = f'<nav aria-label="Sections"><ol>{links}</ol></nav>'
+    anchors = [names.of(section.anchor) for section in page.sections]
+    sections = (_section(section, anchor, names) for section, anchor in zip(page.sections, anchors, strict=True))
+    parts = [_header(page, viewer), _answer(page.headline), contents, *sections, _terms(page)]
     body = "\n".join([*filter(None, parts), _footer()])
-    return f"{_head(page)}\n<body>\n{body}\n{_script(page)}</body>\n</html>\n"
-
-
-def _script(page: Page) -> str:
-    return f"<script>{asset('charts.js')}</script>\n" if page.charts() else ""
+    script = f"<script>{asset('charts.js')}</script>\n" if page.charts() else ""
+    return f"{_head(page)}\n<body>\n{body}\n{script}</body>\n</html>\n"
 
 
 @cache
@@ -123,15 +124,12 @@ def _head(page: Page) -> str:
 </head>"""
 
 
-def _back(viewer: str) -> str:
-    return f'<p class="subtitle"><a href="{inert(viewer)}">Runs in the viewer</a></p>' if viewer else ""
-
-
 def _header(page: Page, viewer: str) -> str:
     subtitle = f'<p class="subtitle">{inert(page.subtitle)}</p>' if page.subtitle else ""
+    back = f'<p class="subtitle"><a href="{inert(viewer)}">Runs in the viewer</a></p>' if viewer else ""
     return (
         '<a class="skip" href="#answer">Skip to the answer</a>\n'
-        f"<header><div><h1>{_unbroken(inert(page.title))}</h1>{subtitle}{_back(viewer)}</div>"
+        f"<header><div><h1>{_unbroken(inert(page.title))}</h1>{subtitle}{back}</div>"
         '<div class="themes" role="group" aria-label="Colors" data-themes hidden></div></header>\n<main>'
     )
 
@@ -144,11 +142,6 @@ def _answer(headline: Headline) -> str:
     return (
         f'<section class="answer" id="answer" aria-label="The answer">{figure}<div class="said">{said}</div></section>'
     )
-
-
-def _contents(page: Page) -> str:
-    links = "".join(f'<li><a href="#{s.anchor}">{inert(s.title)}</a></li>' for s in page.sections)
-    return f'<nav aria-label="Sections"><ol>{links}</ol></nav>'
 
 
 class _Names:
@@ -177,12 +170,6 @@ class _Names:
         return found
 
 
-def _sections(page: Page, names: _Names) -> Iterator[str]:
-    anchors = [names.of(section.anchor) for section in page.sections]
-    for section, anchor in zip(page.sections, anchors, strict=True):
-        yield _section(section, anchor, names)
-
-
 def _section(section: Section, anchor: str, names: _Names) -> str:
     words = "".join(f"<p>{prose(paragraph)}</p>\n" for paragraph in section.words)
     items = "".join(_item(item, names) for item in section.items)
@@ -196,12 +183,10 @@ def _item(item: Item, names: _Names) -> str:
         return f'<div class="item" id="{inert(name)}">{_table(item, names)}{_below(item)}</div>\n'
     if isinstance(item, Listing):
         title = f"<h3>{inert(item.title)}</h3>" if item.title else ""
-        return f'<div class="item" id="{inert(name)}">{title}{_listing(item)}</div>\n'
+        label, text = inert(item.title or item.id), inert(item.text)
+        listing = f'<pre tabindex="0" aria-label="{label}"><code>{text}</code></pre>'
+        return f'<div class="item" id="{inert(name)}">{title}{listing}</div>\n'
     return _drawing(item, name)
-
-
-def _listing(item: Listing) -> str:
-    return f'<pre tabindex="0" aria-label="{inert(item.title or item.id)}"><code>{inert(item.text)}</code></pre>'
 
 
 def _below(table: Table) -> str:
@@ -264,39 +249,23 @@ def _class(numeric: bool, cells: list[str]) -> str:
 
 def _drawing(item: Chart | Figure, name: str) -> str:
     charts = item.panels if isinstance(item, Figure) else (item,)
-    alternatives = "".join(f'<p class="alt">{prose(text)}</p>' for text in _alternatives(item))
-    notes = "".join(f'<p class="note">{prose(text)}</p>' for text in dict.fromkeys(_notes(item)) if text)
+    alts = [f"{chart.title}: {chart.alt}" for chart in charts] if isinstance(item, Figure) else [item.alt]
+    alternatives = "".join(f'<p class="alt">{prose(text)}</p>' for text in alts)
+    below = dict.fromkeys([item.note, *(text for chart in charts for text in (chart.note, chart.coincident))])
+    notes = "".join(f'<p class="note">{prose(text)}</p>' for text in below if text)
+    named = {series.measure: series.name for chart in charts for series in chart.series if find_measure(series.measure)}
+    terms = ", ".join(term(name, measure) for measure, name in named.items())
+    definitions = f'<p class="note">Definitions: {terms}</p>' if terms else ""
     tables = "".join(_table(chart.data(), _Names()) for chart in charts)
     links = " · ".join(data_link(chart.id, chart.title, chart.csv()) for chart in charts)
     return (
         f'<figure class="item" id="{inert(name)}" data-chart>'
         f"<figcaption><h3>{inert(item.title)}</h3>{alternatives}</figcaption>"
-        f'<div class="drawing"></div>{_legend_terms(charts)}{notes}'
+        f'<div class="drawing"></div>{definitions}{notes}'
         f"<details data-print><summary>The data behind this picture</summary>{tables}"
         f'<p class="data-link">{links}</p></details>'
         f'<script type="application/json">{inert_json(drawn(item))}</script></figure>\n'
     )
-
-
-def _legend_terms(charts: Sequence[Chart]) -> str:
-    """Return the measures that a chart shows, each with a link to its definition."""
-    named = {series.measure: series.name for chart in charts for series in chart.series if find_measure(series.measure)}
-    links = ", ".join(term(name, measure) for measure, name in named.items())
-    return f'<p class="note">Definitions: {links}</p>' if links else ""
-
-
-def _alternatives(item: Chart | Figure) -> Iterator[str]:
-    """Yield the description of a chart; for a figure, that of each panel under its title."""
-    if isinstance(item, Chart):
-        yield item.alt
-    else:
-        yield from (f"{chart.title}: {chart.alt}" for chart in item.panels)
-
-
-def _notes(item: Chart | Figure) -> Iterator[str]:
-    yield item.note
-    for chart in item.panels if isinstance(item, Figure) else (item,):
-        yield from (chart.note, chart.coincident)
 
 
 def term(name: str, measure: str) -> str:

@@ -55,7 +55,7 @@ def latex_float(table: Table) -> str:
         rf"\centering{parts[0].size}",
         *([rf"\setlength{{\tabcolsep}}{{{parts[0].between:g}pt}}"] if parts[0].between != BETWEEN[0] else []),
         rf"\caption{{{said}.}}",
-        rf"\label{{tab:{_label(table.id)}}}",
+        rf"\label{{tab:{re.sub(r'[^A-Za-z0-9-]', '-', table.id)}}}",
     )
     bodies = "\n\n\\medskip\n".join(layout.tabular(part) for part in parts)
     return "\n".join([*lines, bodies, rf"\end{{{kind}}}"])
@@ -122,7 +122,9 @@ class _Layout:
 
     def tabular(self, part: _Part) -> str:
         """Return the tabular of a part in the style of booktabs."""
-        form = "".join(self._form(place, part) for place in part.columns) or "l"  # LaTeX has no table without a column
+        forms = {place: "r" if self.numeric[place] else "l" for place in part.columns}
+        forms |= {place: rf"p{{{share:.3f}\linewidth}}" for place, share in part.wrapped.items()}
+        form = "".join(forms.values()) or "l"  # LaTeX has no table without a column
         head = [self._heading(place, part) for place in part.columns]
         body = (" & ".join(self._cell(line[place], place, part) for place in part.columns) for line in self.lines)
         end = (
@@ -132,11 +134,6 @@ class _Layout:
         top = f"{' & '.join(head)} {end}"
         parts = (rf"\begin{{tabular}}{{{form}}}", r"\toprule", top, r"\midrule", *rows, r"\bottomrule")
         return "\n".join([*parts, r"\end{tabular}"])
-
-    def _form(self, place: int, part: _Part) -> str:
-        if place in part.wrapped:
-            return rf"p{{{part.wrapped[place]:.3f}\linewidth}}"
-        return "r" if self.numeric[place] else "l"
 
     def _heading(self, place: int, part: _Part) -> str:
         lines = _filled(self.heads[place].split(), part.heads[place]) if part.stacked and part.heads else []
@@ -149,16 +146,12 @@ class _Layout:
     def _cell(self, text: str, place: int, part: _Part) -> str:
         if place not in part.wrapped:
             return latex_text(text)
-        words = [latex_text(word) if _is_word(word) else _breakable(word) for word in text.split(" ")]
-        return rf"\raggedright\hspace{{0pt}}{' '.join(words)}"
-
-
-def _is_word(word: str) -> bool:
-    return word.strip(_POINTS).isalpha() or len(word) <= SHORT
-
-
-def _breakable(word: str) -> str:
-    return r"\allowbreak{}".join(map(latex_text, _BREAK.split(word)))
+        words = (
+            [word] if word.strip(_POINTS).isalpha() or len(word) <= SHORT else _BREAK.split(word)
+            for word in text.split(" ")
+        )
+        shown = (r"\allowbreak{}".join(map(latex_text, pieces)) for pieces in words)
+        return rf"\raggedright\hspace{{0pt}}{' '.join(shown)}"
 
 
 def _shared(wide: dict[int, float], least: dict[int, float], left: float) -> dict[int, float]:
@@ -189,8 +182,3 @@ def _filled(words: Sequence[str], width: float) -> list[str]:
         else:
             lines[-1:] = [joined]
     return lines
-
-
-def _label(text: str) -> str:
-    """Return a text as the label of a LaTeX float: letters, digits and hyphens."""
-    return "".join(letter if letter.isascii() and (letter.isalnum() or letter == "-") else "-" for letter in text)

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Literal
 
 from eirkit.report import RENDERERS
-from eirkit.report.document import Chart, Document, Figure, Item, Listing, plain_data
+from eirkit.report.document import Document, Figure, Item, Listing, plain_data
 from eirkit.report.table import Table, clean, markdown_text, one_line
 from eirkit.report.terminal import document_lines
 
@@ -48,10 +48,6 @@ def _csv(document: Document) -> str:
     return clean("\n\n".join(f"# {one_line(table.id)}\n{table.csv().rstrip()}" for table in tables))
 
 
-def _markdown(document: Document) -> str:
-    return clean("\n\n".join(_markdown_parts(document)))
-
-
 def _markdown_parts(document: Document) -> Iterator[str]:
     yield f"# {markdown_text(document.title)}"
     yield from map(_markdown_prose, document.said())
@@ -71,14 +67,10 @@ def _markdown_item(item: Item) -> Iterator[str]:
         yield _fenced(item.text)
     elif isinstance(item, Table):
         yield item.markdown()
-        meanings = item.meanings()
-        yield from map(_markdown_prose, filter(None, (meanings, item.note)))
+        yield from map(_markdown_prose, filter(None, (item.meanings(), item.note)))
     else:
-        yield from map(_markdown_prose, filter(None, (*_said(item), item.note)))
-
-
-def _said(item: Chart | Figure) -> Iterator[str]:
-    yield from (chart.alt for chart in (item.panels if isinstance(item, Figure) else (item,)))
+        alts = [chart.alt for chart in (item.panels if isinstance(item, Figure) else (item,))]
+        yield from map(_markdown_prose, filter(None, (*alts, item.note)))
 
 
 def _markdown_prose(text: str) -> str:
@@ -111,6 +103,6 @@ def _latex(document: Document) -> str:
 _FORMS: dict[Form, Callable[[Document], str]] = {
     "json": lambda document: json_text(document.data),
     "csv": _csv,
-    "markdown": _markdown,
+    "markdown": lambda document: clean("\n\n".join(_markdown_parts(document))),
     "latex": _latex,
 }

@@ -108,7 +108,9 @@ class _Grid:
 def table_lines(table: Table, width: int, *, explain: bool = False) -> Iterator[Line]:
     """Yield the lines of a table, with its title above and a note of one line below, or all that explains it."""
     yield from (Line(line, "bold") for line in wrapped(table.title, width))
-    whole = _grid(table)
+    lines = [[plain(cell) for cell in line] for line in table.lines()]
+    by_column = tuple(tuple(line[place] for line in lines) for place in range(len(table.columns)))
+    whole = _Grid(table.columns, by_column, tuple(map(table.is_numeric, table.columns)))
     if _fit(whole, width, LONG_NAME) is None:
         whole = replace(whole, folded=True)
     shown, left_out = _fewer_columns(whole, width)
@@ -121,12 +123,6 @@ def table_lines(table: Table, width: int, *, explain: bool = False) -> Iterator[
             yield from [Line("")] if place else []
             yield from _grid_lines(part, _fit(part, width, LONG_NAME) or _fit(part, width, SHORTEST_NAME) or [])
     yield from _below(table, left_out, width, explain=explain)
-
-
-def _grid(table: Table) -> _Grid:
-    lines = [[plain(cell) for cell in line] for line in table.lines()]
-    by_column = tuple(tuple(line[place] for line in lines) for place in range(len(table.columns)))
-    return _Grid(table.columns, by_column, tuple(map(table.is_numeric, table.columns)))
 
 
 def _fewer_columns(grid: _Grid, width: int) -> tuple[_Grid, list[str]]:
@@ -223,15 +219,17 @@ def _below(table: Table, left_out: Sequence[str], width: int, *, explain: bool) 
 def chart_lines(chart: Chart, width: int) -> Iterator[Line]:
     """Yield a chart as bars of its first curve; a chart without a numeric curve is described in words."""
     yield from ([Line(plain(chart.title), "bold")] if chart.title else [])
-    curves = [one for one in chart.series if one.mark in ("step", "line", "bars") and _is_numeric(one)]
+    curves = [
+        series
+        for series in chart.series
+        if series.mark in ("step", "line", "bars")
+        and all(isinstance(value, (int, float)) or value is None for value in series.y)
+        and any(series.y)
+    ]
     if not curves or chart.x.scale == "category":
         yield from map(Line, wrapped(chart.alt, width))
         return
     yield from map(Line, _curve(chart, curves[0], width))
-
-
-def _is_numeric(series: Series) -> bool:
-    return all(isinstance(value, (int, float)) or value is None for value in series.y) and any(series.y)
 
 
 def _curve(chart: Chart, series: Series, width: int) -> Iterator[str]:
@@ -258,7 +256,10 @@ def bars(values: Sequence[float | None], height: int = CHART_LINES) -> list[str]
     """Return the lines of a bar chart, one column for each value."""
     top = max((value for value in values if value is not None), default=0.0) or 1.0
     return [
-        "".join(" " if value is None else EIGHTHS[_eighths(value / top * height - row)] for value in values)
+        "".join(
+            " " if value is None else EIGHTHS[min(8, max(round((value / top * height - row) * 8), 0))]
+            for value in values
+        )
         for row in range(height - 1, -1, -1)
     ]
 
@@ -267,10 +268,6 @@ def spark(values: Sequence[float]) -> str:
     """Return a bar chart that is one line high."""
     top = max(values, default=0.0) or 1.0
     return "".join(EIGHTHS[round(8 * value / top)] for value in values)
-
-
-def _eighths(height: float) -> int:
-    return min(8, max(round(height * 8), 0))
 
 
 # --- text -------------------------------------------------------------------------------------------------------------

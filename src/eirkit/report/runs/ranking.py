@@ -19,17 +19,14 @@ from eirkit.report.table import Cell, Column, Table, counted, listed, number
 
 def answer_of(choice: Choice) -> tuple[str, ...]:
     """Return the result in sentences: who is best, what would separate the first, and whose runs were cut short."""
-    return (*_order(choice), *_cut_short(choice))
-
-
-def _cut_short(choice: Choice) -> Iterator[str]:
-    """Yield whose runs ended at their limit of actions, so that the limit may have decided their place."""
-    if choice.limited:
-        told = listed([f"{limited:,} of {runs:,} runs of {name}" for name, (limited, runs) in choice.limited.items()])
-        yield (
-            f"{told} ended at their limit of actions, and the {choice.units.step}s after it count as wrong: the limit "
-            "may have decided their place; run them again with more --actions."
-        )
+    if not choice.limited:
+        return _order(choice)
+    told = listed([f"{limited:,} of {runs:,} runs of {name}" for name, (limited, runs) in choice.limited.items()])
+    return (
+        *_order(choice),
+        f"{told} ended at their limit of actions, and the {choice.units.step}s after it count as wrong: the limit may "
+        "have decided their place; run them again with more --actions.",
+    )
 
 
 def _order(choice: Choice) -> tuple[str, ...]:
@@ -182,17 +179,20 @@ def ranking_table(choice: Choice) -> Table:
     """Return the candidates from best to worst, with what each kept, took and cost."""
     measure, ranking = choice.measure, choice.ranking
     best = ranking.standings[0].name
+    alike = f"same in every {choice.units.task}"
     lines: list[dict[str, Cell]] = []
     for one in ranking.standings:
         behind = None if one.name == best else ranking.contrast(best, one.name)
+        details = choice.details[one.name]
+        held, needed = details["held_bits"], details["needed_bits"]
         lines.append(
             {
                 "name": one.name,
                 "rank": one.ranks if ranking.tasks >= FEWEST_CLUSTERS else "–",
                 "value": one.value,
-                "behind": "" if behind is None else _behind(measure, behind, choice.units.task),
-                **choice.details[one.name],
-                "size": _size(choice.details[one.name]),
+                "behind": "" if behind is None else alike if behind.equal else difference_text(measure, behind),
+                **details,
+                "size": None if held is None or needed is None else f"{held:,.0f}, {needed:,.0f}",
             }
         )
     columns = (
@@ -214,28 +214,24 @@ def _value_column(choice: Choice) -> Column:
     return replace(column, whole=f"{asked}, all {units.task}s together", measure="")
 
 
-def _size(found: Mapping[str, float | None]) -> str | None:
-    held, needed = found["held_bits"], found["needed_bits"]
-    return None if held is None or needed is None else f"{held:,.0f}, {needed:,.0f}"
-
-
-def _behind(measure: Measure, one: Lead, task: str) -> str:
-    return f"same in every {task}" if one.equal else difference_text(measure, one)
-
-
 def parts_table(choice: Choice) -> Table | None:
     """Return who is best for each value of the settings that vary beside the candidates; None if none does."""
-    lines: list[dict[str, Cell]] = [
-        {
-            "axis": f"{axis} = {value}" if axis not in ("workload", "model", "memory", ABILITY) else value,
-            "best": _best(ranking),
-            "value": ranking.standings[0].value,
-            "values": _range(ranking),
-            "tasks": ranking.tasks,
-        }
-        for axis, of in choice.parts.items()
-        for value, ranking in of.items()
-    ]
+    lines: list[dict[str, Cell]] = []
+    for axis, of in choice.parts.items():
+        for value, ranking in of.items():
+            few = ranking.tasks < FEWEST_CLUSTERS
+            best = ranking.standings[0].value
+            named = [one for one in ranking.standings if (one.value == best if few else one.name in ranking.leaders)]
+            ends = dict.fromkeys(f"{end:.3f}" for end in (best, named[-1].value))
+            lines.append(
+                {
+                    "axis": f"{axis} = {value}" if axis not in ("workload", "model", "memory", ABILITY) else value,
+                    "best": listed([one.name for one in named]) + ("; too few to rank" if few else ""),
+                    "value": best,
+                    "values": " to ".join(ends),
+                    "tasks": ranking.tasks,
+                }
+            )
     if not lines:
         return None
     columns = (
@@ -247,21 +243,6 @@ def parts_table(choice: Choice) -> Table | None:
     title = "Best by ability" if set(choice.parts) == {ABILITY} else "Best by setting"
     note = f"{INSTRUCTION}: followed, of {CHECKS}" if INSTRUCTION in choice.parts.get(ABILITY, ()) else ""
     return Table("best-by-setting", title, columns, tuple(lines), note).reworded(choice.units.tell)
-
-
-def _range(ranking: Ranking) -> str:
-    """Return the highest and the lowest value of those that are named as best."""
-    named = ranking.leaders if ranking.tasks >= FEWEST_CLUSTERS else ()
-    values = [one.value for one in ranking.standings if one.name in named] or [ranking.standings[0].value]
-    first, last = f"{values[0]:.3f}", f"{values[-1]:.3f}"
-    return first if first == last else f"{first} to {last}"
-
-
-def _best(ranking: Ranking) -> str:
-    if ranking.tasks < FEWEST_CLUSTERS:
-        best = ranking.standings[0].value
-        return f"{listed([one.name for one in ranking.standings if one.value == best])}; too few to rank"
-    return listed(list(ranking.leaders))
 
 
 MOST_PAIRS = 6  # named in a sentence
