@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from eirkit.cli.command import NameList, option, options
-from eirkit.cli.options import SEEDS_HELP, SeedList, WorkloadName, task_options_of_many, workload_argument
+from eirkit.cli.options import SEEDS_HELP, SeedList, WorkloadName, task_options, workload_argument
 from eirkit.errors import UsageError
 from eirkit.lacuna.agents.reference import AGENTS
 from eirkit.lacuna.memories.plan import MemoryPlan
@@ -52,7 +52,7 @@ def workload_options(default: str | None = None, *, pooled: bool = False) -> Cal
                 raise UsageError(f"agents take many seeds; write --seeds {spec.seed} instead of --seed {spec.seed}")
             return command(specs=tuple(replace(spec, workload=name) for name in workload_names), **given)
 
-        with_spec = task_options_of_many(with_specs, pooled=pooled)
+        with_spec = task_options(with_specs, hide_seed=True, pooled=pooled)
 
         @wraps(with_spec)
         def with_names(workload: Sequence[str], **given: Any) -> Any:

@@ -65,10 +65,10 @@ def _document(run: RunDetails, folder: Path) -> Document:
     words = [_peak_line(run), *_coverage(run)]
     if run.unit == "tokens":
         words.append(f"goal: {', '.join(run.goal_files) or 'none'} ({GOALS[run.goal_source or 'own-edits']})")
-    sections = [Section("", tuple(words)), Section("", (), tuple(_items(run)))]
-    if losses := tuple(_losses(run)):
-        sections.append(Section("Losses", losses))
-    sections = [one for one in sections if one.words or one.items]
+    tables = [table for table in (_live_table(run), _file_table(run)) if table.rows]
+    items: tuple[Item, ...] = (*filter(None, [_chart(run)]), *tables)
+    every = Section("", tuple(words)), Section("", (), items), Section("Losses", tuple(_losses(run)))
+    sections = [section for section in every if section.words or section.items]
     then = f"eirkit view {quote(str(folder))}"
     return Document("vestige-show", run.run_id, (head,), to_builtins(run), tuple(sections), next=then)
 
@@ -97,12 +97,6 @@ def _peak_line(run: RunDetails) -> str:
     peak = f"{LOG_MEASURES['peak_demand_tokens'].label}: {run.peak_demand_tokens:,} tokens{where}"
     later = f"{LOG_MEASURES['later_used_peak'].label}: {run.later_used_peak:,} tokens"
     return f"{peak} ({run.visibility}); {later}; {LOG_MEASURES['peak_context_tokens'].label}: {context}"
-
-
-def _items(run: RunDetails) -> Iterator[Item]:
-    if chart := _chart(run):
-        yield chart
-    yield from filter(lambda table: table.rows, (_live_table(run), _file_table(run)))
 
 
 def _chart(run: RunDetails) -> Chart | None:

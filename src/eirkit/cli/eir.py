@@ -254,22 +254,15 @@ def count(contract: str, limit: int, groups: bool, capacity: float | None, retri
     `retrievable(history)` returns the results of which B may be fetched when the future is known.
     """
     counted = count_any(load_contract(contract), limit=limit, retrievals=retrievals)
+    own = {name: getattr(counted, name) for name in CountDocument.__struct_fields__ if hasattr(counted, name)}
+    more = {
+        "contract": contract,
+        "form": "process" if counted.futures is None else "finite",
+        "groups": [[str(member) for member in group] for group in counted.groups] if groups else UNSET,
+    }
     data = CountDocument(
-        contract=contract,
-        form="process" if counted.futures is None else "finite",
-        classes=counted.classes,
-        bits=counted.bits,
-        bits_lower=counted.bits_lower,
-        exact=counted.exact,
-        retrievals=counted.retrievals,
-        representation_bits=counted.representation_bits,
-        histories=counted.histories,
-        futures=counted.futures,
-        horizon=counted.horizon,
-        evaluations=counted.evaluations,
-        method=counted.method,
+        **{**own, **more},
         pressure=UNSET if capacity is None else BitPressure(capacity, counted.bits_lower / capacity),
-        groups=[[str(member) for member in group] for group in counted.groups] if groups else UNSET,
     )
     show(_count_document(counted, data))
 
@@ -303,15 +296,23 @@ class CountDocument(Struct, frozen=True, kw_only=True):
 
 def _count_document(counted: ContractCount, data: CountDocument) -> Document:
     pasts = "states" if counted.futures is None else "histories"
-    answer = [_required(counted), *([_whole(counted.representation_bits)] if counted.exact else [])]
+    bits = counted.representation_bits
+    whole = f"A fixed-length code needs {bits} whole bits; with fewer, no agent can be right in every case."
+    answer = [_required(counted)]
+    if counted.exact:
+        answer.append(whole if bits else "Nothing has to be remembered.")
     if under := data.pressure:
         said = "above 1 no agent is always right" if under.peak > 1 else "up to 1 an agent can always be right"
         answer.append(f"The pressure on {under.capacity_bits:g} bits is {under.peak:.3f}; {said}.")
+    low, high = f"{counted.bits_lower:.3f}", f"{counted.bits:.3f}"
+    least = f"{counted.classes:,}" if counted.exact else f"{counted.at_least:,} to {counted.classes:,}"
+    fetched = " once results are fetched" if counted.retrievals else ""
+    shared = "need the same answers" if counted.least is None else f"can do with the same answers{fetched}"
+    apart = ", or are told apart by what is given" if counted.supplied else ""
     found: dict[str, Cell] = {
         pasts: counted.histories,
-        "classes": f"{_least(counted)}: {pasts} of one class {_shared(counted)}, whatever comes next"
-        + (", or are told apart by what is given" if counted.supplied else ""),
-        "EIR": f"log2({_least(counted)}) = {_bits(counted)} bits",
+        "classes": f"{least}: {pasts} of one class {shared}, whatever comes next{apart}",
+        "EIR": f"log2({least}) = {high if counted.exact else f'{low} to {high}'} bits",
         "method": f"{counted.method}; {counted.evaluations:,} evaluations",
     }
     items = [facts("count", "How it was counted", found)]
@@ -332,20 +333,6 @@ def _count_document(counted: ContractCount, data: CountDocument) -> Document:
     )
 
 
-def _bits(counted: ContractCount) -> str:
-    return f"{counted.bits:.3f}" if counted.exact else f"{counted.bits_lower:.3f} to {counted.bits:.3f}"
-
-
-def _least(counted: ContractCount) -> str:
-    return f"{counted.classes:,}" if counted.exact else f"{counted.at_least:,} to {counted.classes:,}"
-
-
-def _shared(counted: ContractCount) -> str:
-    if counted.least is None:
-        return "need the same answers"
-    return "can do with the same answers" + (" once results are fetched" if counted.retrievals else "")
-
-
 def _required(counted: ContractCount) -> str:
     fetched = f" beside {counted_noun(counted.retrievals, 'retrieval')}" if counted.retrievals else ""
     if counted.exact:
@@ -354,9 +341,3 @@ def _required(counted: ContractCount) -> str:
         f"At least {counted.bits_lower:.3f} bits must survive this cut{fetched}, and {counted.bits:.3f} are enough; "
         "the exact minimum is not known."
     )
-
-
-def _whole(bits: int) -> str:
-    if bits == 0:
-        return "Nothing has to be remembered."
-    return f"A fixed-length code needs {bits} whole bits; with fewer, no agent can be right in every case."

@@ -135,13 +135,12 @@ def workload_command(
     Args:
         told: whether it takes conversations too.
     """
-    choices = ("WORKLOAD", _all_workloads if told else workloads.names)
-    return click.command(name, cls=GroupedCommand, example=example, choices=choices, **attributes)
 
+    def known() -> list[str]:
+        more = conversations.names() if told else ()
+        return [*workloads.names(), *(f"{name} (conversations)" for name in more)]
 
-def _all_workloads() -> list[str]:
-    """Return the names of all workloads, those told in words last."""
-    return [*workloads.names(), *(f"{name} (conversations)" for name in conversations.names())]
+    return click.command(name, cls=GroupedCommand, example=example, choices=("WORKLOAD", known), **attributes)
 
 
 def workload_argument(
@@ -174,15 +173,11 @@ def _workload(argument: Any, option: Any, default: Any) -> Any:
     return default
 
 
-def task_options_of_many(command: Decorated, *, pooled: bool = False) -> Decorated:
-    """Add the task options to a command that takes many seeds; --seed is hidden, and refused with advice."""
-    return task_options(command, hide_seed=True, pooled=pooled)
-
-
 def task_options(command: Decorated, *, hide_seed: bool = False, pooled: bool = False) -> Decorated:
     """Add the task options; the command receives one `spec` whose workload is its `workload` argument.
 
     Args:
+        hide_seed: the command takes many seeds, and refuses --seed with advice.
         pooled: --fan-in takes several values, which the command receives as `fan_ins`.
     """
 

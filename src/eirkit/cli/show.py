@@ -19,7 +19,7 @@ from eirkit.cli.report import FOLDER
 from eirkit.errors import InputFileError, UsageError
 from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, KIND_MEASURES, OUTCOME_MEASURES
-from eirkit.lacuna.findings.why import NeededInput, WhyCard, way_measure
+from eirkit.lacuna.findings.why import WhyCard, way_measure
 from eirkit.lacuna.tasks.workload import units_of
 from eirkit.records.events import ModelExchange
 from eirkit.report.document import Document, Item, Listing, Section
@@ -240,7 +240,17 @@ def _explanation(folder: Path, runs: FolderRuns, run: LacunaRun, step: int) -> D
     words = (*([f"Question: {card.asked}"] if card.asked else []), *more)
     if alike is not None:
         words = (*words, alike.sentence)
-    sections = [*([Section("", words)] if words else []), *(Section("", (), (_table(one),)) for one in card.inputs)]
+    columns = (Column("about", "fact"), Column("text", "what is known", role="text"))
+    tables = (
+        Table(
+            f"input-{needed.step or 'statement'}",
+            needed.name,
+            columns,
+            tuple({"about": about, "text": text} for about, text in needed.lines),
+        )
+        for needed in card.inputs
+    )
+    sections = [*([Section("", words)] if words else []), *(Section("", (), (table,)) for table in tables)]
     replies = [] if card.correct or card.submitted is not None else list(_replies(run, step))
     if replies:
         sections.append(Section("", (), (Listing("replies", "What was replied", "\n\n".join(replies)),)))
@@ -258,12 +268,6 @@ def _replies(run: LacunaRun, step: int) -> Iterator[str]:
         if isinstance(event, ModelExchange) and event.t == step and event.reply is not None:
             calls = [f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)})" for call in event.calls]
             yield "\n".join([*([event.reply] if event.reply or not calls else []), *calls]) or "(empty)"
-
-
-def _table(one: NeededInput) -> Table:
-    columns = (Column("about", "fact"), Column("text", "what is known", role="text"))
-    rows = tuple({"about": about, "text": text} for about, text in one.lines)
-    return Table(f"input-{one.step or 'statement'}", one.name, columns, rows)
 
 
 def _links(folder: Path, name: str, card: WhyCard, alike: SimilarFailures | None) -> Iterator[Item]:

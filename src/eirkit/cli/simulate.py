@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import click
 from msgspec import UNSET, Struct, UnsetType
@@ -16,7 +17,7 @@ from eirkit.cli.options import (
     IntegerList,
     SeedList,
     WorkloadName,
-    task_options_of_many,
+    task_options,
     task_words,
     workload_argument,
     workload_command,
@@ -39,7 +40,7 @@ HINDSIGHT = SIMULATION_MEASURES["hindsight"]
 
 @workload_command(example="eirkit lacuna simulate stepwise-sum --h 12,8,4 --policy lru,belady --seeds 0:9")
 @workload_argument(WorkloadName())
-@task_options_of_many
+@partial(task_options, hide_seed=True)
 @option(
     "--h",
     "capacities",
@@ -77,11 +78,15 @@ def simulate(
     show: Show,
 ) -> None:
     """Simulate how often each retention policy has dropped a result that a step of WORKLOAD needs."""
-    _check(spec, names)
+    if spec.seed:
+        raise UsageError(f"simulate takes many seeds; write --seeds {spec.seed} instead of --seed {spec.seed}")
+    for name in names:
+        find_policy(name)  # refuses one that is unknown
     rows = _sweep(spec, seeds, names, capacities, recovery)
+    has_queries = "query" in prepare(spec).kinds(spec)
     streams = {
         queries: _sweep(replace(spec, queries=queries), seeds, names, capacities, recovery)
-        for queries in _streams(spec)
+        for queries in (DISTRIBUTIONS[:2] if has_queries else ())
     }
     hit_rates = [
         HitRate(queries, row.policy, row.h, row.hit_rate, row.miss_regret)
@@ -109,18 +114,6 @@ class SimulationDocument(Struct, frozen=True):
     recovery: Recovery
     hit_rates: list[HitRate] | UnsetType = UNSET  # of workloads with queries
     first_failure_pressure: Mapping[str, float | None] | UnsetType = UNSET  # by policy
-
-
-def _check(spec: TaskSpec, names: list[str]) -> None:
-    if spec.seed:
-        raise UsageError(f"simulate takes many seeds; write --seeds {spec.seed} instead of --seed {spec.seed}")
-    for name in names:
-        find_policy(name)
-
-
-def _streams(spec: TaskSpec) -> tuple[str, ...]:
-    """Return the query distributions to compare, for a workload that has queries."""
-    return DISTRIBUTIONS[:2] if "query" in prepare(spec).kinds(spec) else ()
 
 
 def _sweep(

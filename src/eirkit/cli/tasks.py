@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import click
 import msgspec
@@ -187,7 +187,7 @@ def cones(
     surveys = [survey_cones(spec, seeds, from_step) for spec in specs]
     steps = range(1, shape["n"] + 1)
     data = ConesDocument(
-        [_row(survey) for survey in surveys],
+        [ConeRow.of(survey) for survey in surveys],
         [*matched_pairs(surveys, "size"), *matched_pairs(surveys, "depth")] if everything else UNSET,
         [_growth(s, s.distribution()) for s in surveys] if everything else UNSET,
         [_growth(s, s.growth(t), t) for s in surveys for t in steps] if everything else UNSET,
@@ -211,6 +211,12 @@ class ConeRow(Struct, frozen=True):
     naive_spread: float | None
     depth_spread: float | None
 
+    @classmethod
+    def of(cls, survey: ConeSurvey) -> Self:
+        size, naive, depth = survey.size, survey.naive, survey.depth
+        means = (size.mean, naive.mean, depth.mean)
+        return cls(survey.spec.fan_in, survey.cones, 1, *means, survey.speedup, size.spread, naive.spread, depth.spread)
+
 
 class ConeSizes(Struct, frozen=True):
     """Sizes of cones: of all, or of those of one step."""
@@ -229,12 +235,6 @@ class ConesDocument(Struct, frozen=True):
     pairs: list[ConePair] | UnsetType = UNSET
     distribution: list[ConeSizes] | UnsetType = UNSET
     growth: list[ConeSizes] | UnsetType = UNSET
-
-
-def _row(survey: ConeSurvey) -> ConeRow:
-    size, naive, depth = survey.size, survey.naive, survey.depth
-    means = (size.mean, naive.mean, depth.mean)
-    return ConeRow(survey.spec.fan_in, survey.cones, 1, *means, survey.speedup, size.spread, naive.spread, depth.spread)
 
 
 def _growth(survey: ConeSurvey, growth: Growth, t: int | UnsetType = UNSET) -> ConeSizes:

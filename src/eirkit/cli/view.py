@@ -58,17 +58,14 @@ def view(
     )
 
     def started(server: ViewerServer) -> None:
-        show(_document(server))
+        data = {"address": server.address, "port": server.port, "folder": str(server.viewer.root)}
+        answer = (f"Serving {server.viewer.root} until Ctrl-C.",)
+        address = Section("", (), (Listing("address", "", server.address),))
+        show(Document("view", "Viewer", answer, data, (address,)))
         if browser and _has_screen(os.environ):
             Thread(target=_open, args=(server,), daemon=True).start()
 
     serve(ViewerServer(viewer, port), started)
-
-
-def _document(server: ViewerServer) -> Document:
-    data = {"address": server.address, "port": server.port, "folder": str(server.viewer.root)}
-    answer = (f"Serving {server.viewer.root} until Ctrl-C.",)
-    return Document("view", "Viewer", answer, data, (Section("", (), (Listing("address", "", server.address),)),))
 
 
 OPEN_SECONDS = 60.0  # for a browser to start and read the file that leads it to the address

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from math import isfinite
@@ -52,13 +52,7 @@ def cohort(
 
     Runs of several folders are pooled unless --by splits them.
     """
-    found = Analysis(folders[0]).cohorts(
-        *folders[1:],
-        by=by,
-        suite=suite,
-        only=only,
-        seed=seed,
-    )
+    found = Analysis(folders[0]).cohorts(*folders[1:], by=by, suite=suite, only=only, seed=seed)
     show(_document(found, folders[0]))
 
 
@@ -107,20 +101,18 @@ def _query_document(folder: Path, answer: QueryResult) -> Document:
     data = {"rows": listed, "cut": answer.cut}
     said = counted(len(answer.rows), "row") + ("; there are more, see --all." if answer.cut else ".")
     then = f"eirkit report {quote(str(folder))}"
-    section = Section("", (), (_query_table(answer.columns, answer.rows),))
-    return Document("vestige-query", "Query", (said,), data, (section,), next=then)
-
-
-def _query_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     # A query may name two columns alike, so a repeated name gets a number in its key.
+    names = answer.columns
     keys = [name if names.index(name) == place else f"{name}_{place + 1}" for place, name in enumerate(names)]
     columns = tuple(Column(key, name) for key, name in zip(keys, names, strict=True))
-    return Table("rows", "Rows", columns, tuple(dict(zip(keys, map(_cell, row), strict=True)) for row in rows))
+    rows = tuple(dict(zip(keys, map(_cell, row), strict=True)) for row in answer.rows)
+    section = Section("", (), (Table("rows", "Rows", columns, rows),))
+    return Document("vestige-query", "Query", (said,), data, (section,), next=then)
 
 
 def _cell(value: Any) -> Cell:
     plain = _plain(value)
-    return plain if isinstance(plain, (str, int, float, bool)) or plain is None else str(plain)
+    return str(plain) if isinstance(plain, list) else plain
 
 
 def _plain(value: Any) -> Any:

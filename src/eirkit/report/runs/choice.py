@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
@@ -147,12 +147,15 @@ def choose(
     by = by or default_axis(placed)
     placed, names, absent = with_figures(placed, by, measure)
     if len(names.all) < 2:
-        raise InputFileError(_nothing_to_choose(by, names.all[0], measure if absent else ""))
+        only = f"{names.all[0]}{f' that has a figure for {measure}' if absent else ''}"
+        remedy = "give another --by or more folders"
+        raise InputFileError(f"there is nothing to choose between: {by} has one value, {only}; {remedy}")
     confounded = confounded_axes(placed, names, by)
     cases, found, left_out = shared_cases(placed, names, by, confounded, measure)
     if not cases:
         raise InputFileError(_nothing_shared(placed, names, measure))
-    known = _abilities(found) if measure == "accuracy" else []
+    first_runs = [run for runs in next(iter(found.values())) for run in runs]
+    known = sorted({name for run in first_runs for name in run.abilities}) if measure == "accuracy" else []
     declared = _check_abilities(measure_of(measure), abilities, known)
     values = _asked(cases, found, abilities) if abilities else _overall(cases, found, measure)
     if not values.cases:
@@ -162,15 +165,20 @@ def choose(
     asked = {name: _asked(cases, found, [name]) for name in known if name in several}
     parts = {name: one.rank(declared, len(known)) for name, one in asked.items() if one.cases}
     wanted = _wanted_tasks(ranking, values, declared, rankings)
-    needed = _seeds_for(wanted, cases, ranking.tasks)
+    # As many seeds as give the wanted tasks, if as many of them do as did here.
+    seeds = len({case.task.rpartition("/")[2] for case in cases})
+    needed = None if wanted is None else -(-wanted * seeds // ranking.tasks)
+    are, have = ("is", "has") if len(absent) == 1 else ("are", "have")
+    without = [f"{listed(absent)} {have} no figure for {measure} and {are} left out"] if absent else []
     leading = [(sweep, row) for sweep, row in placed if names.of(sweep, row) in ranking.leaders]
-    made = Choice(
+    first = next(sweep for sweep, row in leading if names.of(sweep, row) == ranking.leaders[0])
+    return Choice(
         by,
         declared,
         ranking,
         {**_parts(values, declared), **({ABILITY: parts} if parts else {})},
         {name: details_of([run for runs in found[name] for run in runs]) for name in names.all},
-        (*_left_out(absent, measure), *_warnings(sweeps, placed, left_out, confounded, by)),
+        (*without, *_warnings(sweeps, placed, left_out, confounded, by)),
         system_remarks((row.memory, row.memory_system) for _, row in placed),
         command_for(sweeps, leading, needed),
         wanted,
@@ -178,39 +186,17 @@ def choose(
         values.weights is not None,
         tuple(abilities),
         needed,
-        limited={name: counts for name, own in found.items() if (counts := _limited(own))[0]},
+        len({case.task for case in cases}),
+        None if needed is None else seconds_of(leading, needed),
+        first.folder,
+        {name: counts for name, own in found.items() if (counts := _limited(own))[0]},
     )
-    first = next(sweep for sweep, row in leading if names.of(sweep, row) == ranking.leaders[0])
-    return _with_next(made, cases, leading, first)
-
-
-def _seeds_for(wanted: int | None, cases: Sequence[Case], tasks: int) -> int | None:
-    """Return how many seeds give the wanted tasks, if as many of them do as did here."""
-    seeds = len({case.task.rpartition("/")[2] for case in cases})
-    return None if wanted is None else -(-wanted * seeds // tasks)
-
-
-def _with_next(made: Choice, cases: Sequence[Case], leading: Placed, first: SweepFolder) -> Choice:
-    """Return a choice with what its next run takes and where its first candidate is."""
-    seconds = None if made.seeds is None else seconds_of(leading, made.seeds)
-    return replace(made, given=len({case.task for case in cases}), seconds=seconds, folder=first.folder)
 
 
 def _limited(cases: Sequence[Sequence[ScoredRun]]) -> tuple[int, int]:
     """Return how many runs ended at their limit of actions, and how many there are."""
     runs = [run for own in cases for run in own]
     return sum(run.score.max_turn for run in runs), len(runs)
-
-
-def _nothing_to_choose(by: str, only: str, measure: str) -> str:
-    lacks = f" that has a figure for {measure}" if measure else ""
-    return f"there is nothing to choose between: {by} has one value, {only}{lacks}; give another --by or more folders"
-
-
-def _left_out(absent: Sequence[str], measure: str) -> Iterator[str]:
-    if absent:
-        have = "has" if len(absent) == 1 else "have"
-        yield f"{listed(absent)} {have} no figure for {measure} and {'is' if len(absent) == 1 else 'are'} left out"
 
 
 def choose_folders(
@@ -243,10 +229,6 @@ def choice_in(sweep: SweepFolder) -> Choice | None:
         return None
 
 
-def _mean(of: Callable[[ScoredRun], float | None], runs: Sequence[ScoredRun]) -> float:
-    return fmean(value for run in runs if (value := of(run)) is not None)
-
-
 def _nothing_shared(placed: Placed, names: Names, measure: str) -> str:
     """Return why no case has a value of every candidate: some have none at all, or none is shared."""
     if without := without_figure(placed, names, measure):
@@ -258,7 +240,11 @@ def _nothing_shared(placed: Placed, names: Names, measure: str) -> str:
 
 def _overall(cases: Sequence[Case], found: Mapping[str, Sequence[Sequence[ScoredRun]]], measure: str) -> CaseValues:
     """Return the values of a measure; of accuracy in words, all questions count alike."""
-    values = {name: [_mean(FIGURES[measure], runs) for runs in own] for name, own in found.items()}
+    of = FIGURES[measure]
+    values = {
+        name: [fmean(value for run in runs if (value := of(run)) is not None) for runs in own]
+        for name, own in found.items()
+    }
     first = [runs[0] for runs in next(iter(found.values()))]
     told = measure == "accuracy" and all(run.abilities for run in first)
     return CaseValues(cases, values, [run.score.steps for run in first] if told else None)
@@ -273,11 +259,6 @@ def _asked(
     weights = [_questions(next(iter(found.values()))[place][:1], abilities)[1] for place in asked]
     values = {name: [right / n for right, n in pairs] for name, pairs in counts.items()}
     return CaseValues([cases[place] for place in asked], values, weights)
-
-
-def _abilities(found: Mapping[str, Sequence[Sequence[ScoredRun]]]) -> list[str]:
-    """Return the abilities that questions in words test."""
-    return sorted({name for runs in next(iter(found.values())) for run in runs for name in run.abilities})
 
 
 def _check_abilities(declared: Measure, abilities: Sequence[str], known: Sequence[str]) -> Measure:

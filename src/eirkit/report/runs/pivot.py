@@ -166,7 +166,8 @@ def pivot_section(sweep: SweepFolder, pivot: Pivot) -> Section | None:
             said = f"{across} has {len(columns)} values" if others else "fewer than two settings vary"
             raise UsageError(f"{said}; leave --measure and --by out, or choose cells with --only")
         return None
-    panels = pivot.panels or next((name for name in others if _values(named, rows, name) >= FEWEST_PANELS), "")
+    counts = {name: len({named.value(name, row) for row in rows}) for name in others}
+    panels = pivot.panels or next((name for name in others if counts[name] >= FEWEST_PANELS), "")
     layout = _Layout(named, named.ordered(rows), across, others, panels, sweep.by_cell())
     found = {name: list(layout.items(measure_of(name))) for name in pivot.measures}
     if pivot.is_asked and (absent := [name for name in found if not found[name]]):
@@ -174,10 +175,6 @@ def pivot_section(sweep: SweepFolder, pivot: Pivot) -> Section | None:
     items = [item for of_one in found.values() for item in of_one]
     words = "Each cell of a table is the mean over the runs of one setting ± their standard deviation."
     return Section("For a paper", (words,), tuple(items)) if items else None
-
-
-def _values(named: Coordinates, rows: Sequence[CellRow], name: str) -> int:
-    return len({named.value(name, row) for row in rows})
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +191,13 @@ class _Layout:
 
     def items(self, measure: Measure) -> list[Table | Figure]:
         """Return the table of a measure and its figure; nothing if no run has a value."""
-        known = {row.cell: _known(self.runs.get(row.cell, ()), measure) for row in self.rows}
+        of = FIGURES[measure.id]
+        known = {
+            row.cell: [
+                (run.seed, float(value)) for run in self.runs.get(row.cell, ()) if (value := of(run)) is not None
+            ]
+            for row in self.rows
+        }
         if not any(known.values()):
             return []
         return [self._table(measure, known), *([self._figure(measure, known)] if self.panels else [])]
@@ -205,7 +208,7 @@ class _Layout:
         return title[0].upper() + title[1:], anchor(f"{measure.id} by {by}")
 
     def _table(self, measure: Measure, known: Known) -> Table:
-        title, id = self._named(measure)
+        (title, id), name = self._named(measure), self.across
         places = sorted({self.place(row) for row in self.rows}, key=in_order)
         lines: dict[tuple[int | str, ...], dict[str, Cell]] = {}
         for row in self.rows:
@@ -215,19 +218,16 @@ class _Layout:
             line[f"{self.across}={place}"] = _spread(measure, found)
             line[f"mean {self.across}={place}"] = fmean(found) if found else None
         columns = (
-            *(Column(name, name) for name in self.others),
+            *(Column(other, other) for other in self.others),
             *(
-                Column(
-                    f"{self.across}={place}",
-                    f"{self.across} = {place}",
-                    figures=True,
-                    raw=f"mean {self.across}={place}",
-                )
+                Column(f"{name}={place}", f"{name} = {place}", figures=True, raw=f"mean {name}={place}")
                 for place in places
             ),
         )
+        sizes = sorted({len(values) for values in known.values()})
+        over = f"{sizes[0]:,} to {sizes[-1]:,} runs, those with a value" if len(sizes) > 1 else counted(sizes[0], "run")
         shown = f"Share of {measure.of} in percent" if measure.of else f"In {UNITS[measure.unit]}"
-        note = f"{shown}: mean ± standard deviation over {_sizes(known.values())}"
+        note = f"{shown}: mean ± standard deviation over {over}"
         return Table(f"paper-{id}", title, columns, tuple(lines.values()), note)
 
     def _figure(self, measure: Measure, known: Known) -> Figure:
@@ -255,18 +255,6 @@ class _Layout:
         ]
         note = "With 95% intervals of the mean." + ("" if len(panels) <= MOST_PANELS else f" The first {MOST_PANELS}.")
         return Figure(f"paper-{id}-panels", title, tuple(charts), note)
-
-
-def _sizes(known: Iterable[Sequence[tuple[int, float]]]) -> str:
-    """Return over how many runs the means of cells are."""
-    found = sorted({len(values) for values in known})
-    return counted(found[-1], "run") if len(found) == 1 else f"{found[0]:,} to {found[-1]:,} runs, those with a value"
-
-
-def _known(runs: Sequence[ScoredRun], measure: Measure) -> list[tuple[int, float]]:
-    """Return the values of the runs that have one, each with its seed."""
-    found = ((run.seed, FIGURES[measure.id](run)) for run in runs)
-    return [(seed, float(value)) for seed, value in found if value is not None]
 
 
 def _spread(measure: Measure, values: Sequence[float]) -> str | None:

@@ -18,14 +18,14 @@ from eirkit.lacuna.findings.conversation_measures import (
 from eirkit.lacuna.findings.conversations import ALL, INSTRUCTION
 from eirkit.lacuna.findings.measures import RUN_MEASURES
 from eirkit.lacuna.findings.validity import system_remarks
-from eirkit.lacuna.tasks.workload import Units, units_of
+from eirkit.lacuna.tasks.workload import units_of
 from eirkit.measures import MeasureGroup
 from eirkit.records.database import SweepDatabase
 from eirkit.records.runs import RunRecord
 from eirkit.records.sweeps import AbilityRow, CellRow, ConversationRow
 from eirkit.report.document import Headline, Page, Section
 from eirkit.report.runs.accuracy import given_right_inputs
-from eirkit.report.runs.choice import ChoiceFigures, choice_in
+from eirkit.report.runs.choice import choice_in
 from eirkit.report.runs.evidence import rescue_section
 from eirkit.report.runs.folder import SweepFolder
 from eirkit.report.runs.page import control_section, progress_section, rebuilding_section, spending_section
@@ -44,6 +44,12 @@ GIVEN_ALL = "right answers to questions for which every needed statement was sho
 POOLED = "right answers over all questions asked, all tasks together"
 MEANS = "Means over tasks; of characters retrieved, over questions."
 INTERVAL = "95% interval: the wider of the exact one over questions and the t interval over tasks"
+NAME = Column("condition", "setting", role="name")
+ACCURACY = (
+    Column("accuracy", RUN_MEASURES["accuracy"].label, 3, meaning=POOLED),
+    Column("low", "from", 3, meaning=INTERVAL),
+    Column("high", "to", 3),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +92,8 @@ def _coordinate(key: str, value: int | str) -> str:
 def word_tables(rows: Sequence[CellRow]) -> Iterator[Table]:
     """Yield the tables of the scored rows: accuracy, abilities, outcomes, and what was stored."""
     scored = _named(rows)
-    tell = _units(scored).tell
+    tell = units_of([named.row.workload for named in scored]).tell
     yield from (table.reworded(tell) for table in (_tables(scored) if scored else ()))
-
-
-def _units(scored: Sequence[_Named]) -> Units:
-    """Return what tasks and steps of conversations are called."""
-    return units_of([named.row.workload for named in scored])
 
 
 def _tables(scored: Sequence[_Named]) -> Iterator[Table]:
@@ -107,16 +108,15 @@ def _tables(scored: Sequence[_Named]) -> Iterator[Table]:
     yield _accuracy(scored)
     for start in range(0, len(scored), SIDE_BY_SIDE):
         yield _abilities(scored[start : start + SIDE_BY_SIDE], start // SIDE_BY_SIDE + 1)
-    name = Column("condition", "setting", role="name")
     if shown := [
         outcome for outcome in ANSWER_MEASURES if any(named.answers.outcomes.get(outcome.id) for named in scored)
     ]:
         lines = tuple({"condition": named.name, **named.answers.outcome_shares} for named in scored)
-        yield Table("word-fates", ANSWER_MEASURES.title, (name, *map(Column.of, shown)), lines)
+        yield Table("word-fates", ANSWER_MEASURES.title, (NAME, *map(Column.of, shown)), lines)
     if about is None and any(checks.checks for _, checks in instructions):
         yield _figures("word-instructions", STANDING_INSTRUCTIONS, instructions)
     kept = [measure for measure in CONVERSATION_MEASURES if measure.id != "asked"]
-    columns = (name, *(Column.of(measure, digits=1 if measure.unit == "count" else 0) for measure in kept))
+    columns = (NAME, *(Column.of(measure, digits=1 if measure.unit == "count" else 0) for measure in kept))
     lines = tuple(
         {"condition": named.name, **{measure.id: getattr(named.answers, measure.id) for measure in kept}}
         for named in scored
@@ -126,18 +126,16 @@ def _tables(scored: Sequence[_Named]) -> Iterator[Table]:
 
 def _figures(id: str, measures: MeasureGroup, found: Sequence[tuple[str, Struct]]) -> Table:
     """Return the figures of each condition that has them."""
-    columns = (Column("condition", "setting", role="name"), *map(Column.of, measures))
+    columns = (NAME, *map(Column.of, measures))
     return Table(id, measures.title, columns, tuple({"condition": name, **asdict(shares)} for name, shares in found))
 
 
 def _accuracy(scored: Sequence[_Named]) -> Table:
     columns = (
-        Column("condition", "setting", role="name"),
+        NAME,
         Column("worlds", "tasks"),
         Column.of(CONVERSATION_MEASURES["asked"], meaning=""),
-        Column("accuracy", RUN_MEASURES["accuracy"].label, 3, meaning=POOLED),
-        Column("low", "from", 3, meaning=INTERVAL),
-        Column("high", "to", 3),
+        *ACCURACY,
         Column.of(RUN_MEASURES["informed_accuracy"], meaning=GIVEN_ALL),
         Column("informed_low", "from", 3, meaning="95% interval, exact over these questions"),
         Column("informed_high", "to", 3),
@@ -175,15 +173,7 @@ def _abilities(scored: Sequence[_Named], part: int) -> Table:
 
 def intervals_table(rows: Sequence[CellRow]) -> Table:
     """Return every ability of every row with its interval."""
-    columns = (
-        Column("condition", "setting", role="name"),
-        Column("ability", "ability"),
-        Column("right", "right"),
-        Column("asked", "asked"),
-        Column("accuracy", RUN_MEASURES["accuracy"].label, 3, meaning=POOLED),
-        Column("low", "from", 3, meaning=INTERVAL),
-        Column("high", "to", 3),
-    )
+    columns = (NAME, Column("ability", "ability"), Column("right", "right"), Column("asked", "asked"), *ACCURACY)
     abilities = [(named.name, ability) for named in _named(rows) for ability in named.answers.abilities]
     lines = tuple({"condition": name, **asdict(ability)} for name, ability in abilities)
     note = CHECKS if any(ability.ability == INSTRUCTION for _, ability in abilities) else ""
@@ -240,7 +230,7 @@ def word_headline(rows: Sequence[CellRow]) -> Headline:
     if (kept := _followed(scored)) is not None:
         figure, name = max(kept, key=lambda pair: pair[0])
         caption = f"of the checks of standing instructions found them followed ({name})"
-    said, unit = [], _units(scored).task
+    said, unit = [], units_of([named.row.workload for named in scored]).task
     for named in scored:
         every, answers = named.every, named.answers
         outcomes = sorted(((count, outcome) for outcome, count in answers.outcomes.items() if count), reverse=True)
@@ -267,7 +257,7 @@ def words_section(rows: Sequence[CellRow], runs: Iterable[RunRecord]) -> Section
     tables = (*word_tables(rows), intervals_table(rows))
     examples = tuple(_examples(runs))
     columns = (
-        Column("condition", "setting", role="name"),
+        NAME,
         Column("fate", "outcome"),
         Column("run", "run", link="view"),
         Column("t", "question", link="view"),
@@ -304,13 +294,6 @@ def _examples(runs: Iterable[RunRecord]) -> Iterator[dict[str, Cell]]:
 TITLE = "What this memory kept of conversations, and why answers were wrong"
 
 
-class ConversationAnswers(Struct, frozen=True):
-    """The figures of the page of a sweep of conversations."""
-
-    choice: ChoiceFigures | None
-    rows: tuple[CellRow, ...]
-
-
 def conversation_page(sweep: SweepFolder, pivot: Pivot) -> Page:
     """Return the page of a sweep of conversations."""
     cells = {row.cell for row in sweep.rows}
@@ -331,5 +314,5 @@ def conversation_page(sweep: SweepFolder, pivot: Pivot) -> Page:
         ranked = ranked_headline(choice)
         headline = replace(ranked, sentences=(*ranked.sentences, *headline.sentences))
         sections = (choice_section(choice), *sections)
-    answers = ConversationAnswers(None if choice is None else choice.figures(), sweep.rows)
+    answers = {"choice": None if choice is None else choice.figures(), "rows": sweep.rows}
     return Page(TITLE, headline, sections, sweep.name, answers, "lacuna-run")

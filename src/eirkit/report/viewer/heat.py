@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eirkit.errors import UsageError
 from eirkit.lacuna.findings.statistics import mean
@@ -42,25 +41,19 @@ class Layout:
 
 def layout_of(table: RowTable, query: Query, asked: Mapping[str, str]) -> Layout | None:
     """Return the asked columns, completed by those that say most; None if there is nothing to lay out."""
-    figures = [one.key for one in table.fields if _is_figure(one)]
+    figures = [
+        field.key for field in table.fields if field.key == FAILURE or (field.kind != "text" and field.part == "result")
+    ]
     value = next((key for key in (asked.get("value", ""), *VALUES, *figures) if key in figures), "")
     settings = _needed(table, query, [one.key for one in table.fields if one.part == "setting" and one.key != value])
     facets = [one.key for one in table.fields if one.facet and one.key not in (value, FAILURE)]
-    varying = [key for key in facets if len(_labels(table, query, key)) > 1]
+    chosen = table.choose(query)
+    varying = [key for key in facets if len(np.unique(table.columns.coded(key).codes[chosen])) > 1]
     ranked = [*(key for key in ACROSS if key in varying), *settings, *varying, *facets]
     x = next((key for key in (asked.get("x", ""), *ranked) if key in facets), "")
     others = [key for key in settings if key != x] or [key for key in (*varying, *facets) if key != x][:1]
     y = tuple(key for key in asked.get("y", "").split(",") if key in facets and key != x) or tuple(others)
     return Layout(x, y, value) if value and x and y else None
-
-
-def _is_figure(one: Field) -> bool:
-    return one.key == FAILURE or (one.kind != "text" and one.part == "result")
-
-
-def _labels(table: RowTable, query: Query, key: str) -> set[str]:
-    coded = table.columns.coded(key)
-    return {coded.labels[code] for code in np.unique(coded.codes[table.choose(query)])}
 
 
 def _needed(table: RowTable, query: Query, keys: Sequence[str]) -> list[str]:
@@ -93,7 +86,7 @@ def heat(table: RowTable, query: Query, layout: Layout) -> Grid:
     chart = Chart(
         "heat",
         f"{figure.title} by {titles[0]} and {titles[1]}",
-        _usual_words(figure, labels) if labels else _words(figure, told),
+        _words(figure, told, labels),
         Axis(titles[0], "category"),
         Axis(titles[1], "category"),
         (series,),
@@ -119,7 +112,7 @@ def _figures(table: RowTable, figure: Field, parts: Sequence[Places]) -> tuple[l
     """Return the mean of each cell, or of a column of texts the most frequent label and its share."""
     if figure.kind != "text":
         numbers = table.columns.numbers(figure.key)
-        return [], [_mean(numbers[rows]) for rows in parts]
+        return [], [mean(cell[~np.isnan(cell)].tolist()) for cell in (numbers[rows] for rows in parts)]
     usual = [_usual(table.columns.coded(figure.key), rows) for rows in parts]
     return [name for name, _ in usual], [share for _, share in usual]
 
@@ -167,27 +160,15 @@ def _usual(coded: Coded, rows: Places) -> tuple[str, float]:
     return coded.labels[most], float(counts[most]) / len(rows)
 
 
-def _usual_words(figure: Field, labels: Sequence[str]) -> str:
-    found = Counter(labels)
-    return f"{len(labels)} cells by the most frequent {figure.title}: " + (
-        ", ".join(f"{name} in {count}" for name, count in found.most_common()) + "."
-    )
-
-
-def _mean(numbers: NDArray[np.float64]) -> float | None:
-    return mean(numbers[~np.isnan(numbers)].tolist())
-
-
 def _kept(keys: set[tuple[str, ...]], fields: Sequence[Field]) -> list[tuple[str, ...]]:
     """Return the first places of an axis, in the order of its columns."""
-    return sorted(keys, key=lambda key: [_order(one, name) for one, name in zip(fields, key, strict=True)])[
-        :MOST_PLACES
-    ]
 
+    def order(field: Field, name: str) -> tuple[int, int, float, str]:
+        known = field.order.index(name) if name in field.order else len(field.order)
+        return known, *_rank(name)
 
-def _order(one: Field, name: str) -> tuple[int, int, float, str]:
-    known = one.order.index(name) if name in one.order else len(one.order)
-    return known, *_rank(name)
+    places = sorted(keys, key=lambda key: [order(field, name) for field, name in zip(fields, key, strict=True)])
+    return places[:MOST_PLACES]
 
 
 def _rank(label: str) -> tuple[int, float, str]:
@@ -198,7 +179,10 @@ def _rank(label: str) -> tuple[int, float, str]:
         return 1, 0.0, label
 
 
-def _words(figure: Field, found: Sequence[tuple[tuple[str, str], float]]) -> str:
+def _words(figure: Field, found: Sequence[tuple[tuple[str, str], float]], labels: Sequence[str]) -> str:
+    if labels:
+        counts = ", ".join(f"{name} in {count}" for name, count in Counter(labels).most_common())
+        return f"{len(labels)} cells by the most frequent {figure.title}: {counts}."
     if not found:
         return f"No run has a value of {figure.title}."
     low, high = min(found, key=lambda one: one[1]), max(found, key=lambda one: one[1])
