@@ -50,6 +50,11 @@ _MODELS = {
     "replay": "replay/DIR: the replies of a recorded run",
     "scripted": "scripted/extractor: answers the model calls of memory systems without a model",
 }  # for providers whose factory is a function, where no class docstring describes the model
+_ENGINES = {  # packages, with the extra that installs each and what it is for
+    "numba": ("fast", "compiled counting and simulation"),
+    "cupy": ("gpu", "the bundled network on a GPU"),
+    "duckdb": ("query", "`eirkit vestige query`: SQL over analyzed runs"),
+}
 _READING = ("orjson", "pyarrow", "splintr", "tree_sitter", "tree_sitter_bash", "zstandard")
 
 
@@ -84,7 +89,14 @@ def list_availability() -> DoctorDocument:
         [_try(_memory, name) for name in memories.names()],
         [_try(_model, name) for name in models.names()],
         [_try(_format, name) for name in formats.names()],
-        _engines(),
+        [
+            Availability("numpy", True, "counting and simulation; always installed"),
+            *(
+                Availability(package, usable, what if usable else install_command(extra))
+                for package, (extra, what) in _ENGINES.items()
+                for usable in [find_spec(package) is not None]
+            ),
+        ],
     )
 
 
@@ -124,19 +136,6 @@ def _format(name: str) -> Availability:
     why = f"{lacking[0]} is not installed; {install_command('vestige')}" if lacking else None
     what = _purpose(formats.get(name)) if formats.is_foreign(name) else "built in; see `eirkit vestige formats`"
     return Availability(name, why is None, why or what)
-
-
-def _engines() -> list[Availability]:
-    extras = (
-        ("numba", "fast", "compiled counting and simulation"),
-        ("cupy", "gpu", "the bundled network on a GPU"),
-        ("duckdb", "query", "`eirkit vestige query`: SQL over analyzed runs"),
-    )
-    found = [Availability("numpy", True, "counting and simulation; always installed")]
-    for package, extra, what in extras:
-        usable = find_spec(package) is not None
-        found.append(Availability(package, usable, what if usable else install_command(extra)))
-    return found
 
 
 def _purpose(plugin: object) -> str:
@@ -223,7 +222,15 @@ def _document(data: DoctorDocument) -> Document:
     )
     answer = f"eirkit {data.eirkit} on Python {data.python}: {counts} are usable."
     brief = tuple(line for family, found in families.items() for line in _brief(family, found))
-    tables = tuple(Table(name, name.capitalize(), COLUMNS, _grouped(found)) for name, found in families.items())
+    tables = []
+    for family, found in families.items():
+        names: dict[tuple[bool, str], list[str]] = {}  # of which the same is said
+        for one in found:
+            names.setdefault((one.usable, one.reason), []).append(one.name)
+        rows: list[dict[str, Cell]] = [
+            {"name": ", ".join(own), "usable": usable, "reason": why} for (usable, why), own in names.items()
+        ]
+        tables.append(Table(family, family.capitalize(), COLUMNS, tuple(rows)))
     whole = Section("Everything", (), (*tables, _profiles(data.memories)))
     missing = [one.name for one in data.memories if not one.usable and "--install" in one.reason]
     then = f"eirkit doctor --install {missing[0]}" if missing else "eirkit demo"
@@ -244,14 +251,6 @@ def _brief(family: str, found: Sequence[Availability]) -> Iterator[str]:
             lacking.setdefault(remedy.rpartition("dependency: ")[2].removeprefix("run "), []).append(one.name)
     for remedy, absent in lacking.items():
         yield f"- not usable: {', '.join(absent)}: {remedy}"
-
-
-def _grouped(found: Sequence[Availability]) -> tuple[dict[str, Cell], ...]:
-    """Return one line for all names of which the same is said."""
-    names: dict[tuple[bool, str], list[str]] = {}
-    for one in found:
-        names.setdefault((one.usable, one.reason), []).append(one.name)
-    return tuple({"name": ", ".join(those), "usable": usable, "reason": why} for (usable, why), those in names.items())
 
 
 def _profiles(memories: Sequence[Availability]) -> Table:
@@ -284,7 +283,8 @@ FORMAT_COLUMNS = (Column("name", "name"), Column("description", "what it reads",
 @document_options
 def list_formats(show: Show) -> None:
     """List the log formats that can be read."""
-    rows = tuple({"name": name, "description": _first_line(formats.get(name))} for name in formats.names())
+    abouts = {name: (formats.get(name).__doc__ or "").strip().split("\n")[0] for name in formats.names()}
+    rows = tuple({"name": name, "description": about} for name, about in abouts.items())
     data = {"formats": list(rows), "containers": ["folder", ".gz", ".zst", ".zip", "parquet"]}
     sections = (
         Section("", (), (Table("formats", "Formats", FORMAT_COLUMNS, rows),)),
@@ -293,10 +293,6 @@ def list_formats(show: Show) -> None:
     answer = (f"{counted(len(rows), 'log format')} can be read.", CONTAINERS)
     then = "eirkit vestige analyze PATH --out out/analysis"
     show(Document("vestige-formats", "Log formats", answer, data, sections, next=then))
-
-
-def _first_line(plugin: object) -> str:
-    return (plugin.__doc__ or "").strip().split("\n")[0]
 
 
 @command(example='eval "$(eirkit completion bash)"')

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 import click
 from msgspec.structs import asdict
@@ -85,18 +86,8 @@ class Watch:
         )
 
     def _cell(self, cell: str, scores: Sequence[RunScore]) -> WatchedCell:
-        setting = self._settings[cell]
-        return WatchedCell(
-            cell=cell,
-            workload=setting.task.workload,
-            model=setting.model,
-            condition=setting_value(setting, "condition"),
-            policy=setting.access.policy,
-            memory=setting.access.memory,
-            arm=setting_value(setting, "arm"),
-            h=setting.access.h,
-            **asdict(pool(scores)),
-        )
+        named: dict[str, Any] = {name: setting_value(self._settings[cell], name) for name in NAMES}
+        return WatchedCell(cell=cell, **named, **asdict(pool(scores)))
 
 
 @command(example="eirkit watch out/run-1 --once")
@@ -146,9 +137,8 @@ def _follow(watched: Watch) -> None:
 def _document(seen: Watched, folder: Path) -> Document:
     failures = tuple(map(_failure, seen.failures))
     tables = (_cells(seen, LISTED),) if seen.cells else ()
-    sections = tuple(
-        section for section in (Section("", (), tables), Section("", failures)) if section.words or section.items
-    )
+    every = (Section("", (), tables), Section("", failures))
+    sections = tuple(section for section in every if section.words or section.items)
     verb = "report" if seen.state == "complete" else "watch"
     then = f"eirkit {verb} {quote(str(folder))}"
     return Document("watch", f"Sweep in {seen.folder}", (_state(seen, None),), seen, sections, next=then)

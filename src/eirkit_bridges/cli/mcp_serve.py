@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from shlex import quote
@@ -130,7 +129,9 @@ def serve(
         if access is None:
             asyncio.run(serve_one_client(runs))
         else:
-            asyncio.run(serve_many_clients(runs, access, 60 * idle_minutes, _say("serving at ")))
+            asyncio.run(
+                serve_many_clients(runs, access, 60 * idle_minutes, lambda address: say(f"serving at {address}"))
+            )
     summary = read_summary(folder)
     if host is not None:
         show(_document(folder, summary))
@@ -155,10 +156,6 @@ def _open_runs(
     refuse_controlled(suite)
     folder = out or fresh_folder(own_folder() / "runs", suite.name)
     return folder, open_external_runs(suite, folder, _report)
-
-
-def _say(before: str) -> Callable[[str], None]:
-    return lambda text: say(f"{before}{text}")
 
 
 def _report(outcome: FinishedRun | Failure) -> None:

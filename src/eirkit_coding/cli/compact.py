@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import Any
 import click
 from msgspec import Struct, structs, to_builtins
 
+from eirkit.cli.agent_options import typed_value
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, say
 from eirkit.cli.runner_options import funds_options
 from eirkit.cli.vestige.analyze import LOCATION, CorpusProgress
@@ -121,7 +121,9 @@ def compact(
     if tally.stopped:
         say(tally.stopped)
     if not tally.runs and not tally.stopped:
-        raise InputFileError(_nothing(tally))
+        if not tally.skipped:
+            raise InputFileError("no runs found; give files or folders of logs, see `eirkit vestige formats`")
+        raise InputFileError(f"no run could be tried: {tally.skipped[0].source}: {tally.skipped[0].reason}")
     results = _results(benchmark, tally, out)
     structs.replace(manifest, results=results).write(out)
     show(compaction_document(results, next_command=f"eirkit report {quote(str(out))}"))
@@ -140,15 +142,8 @@ def chosen(names: str, settings: Iterable[str]) -> tuple[CompactorChoice, ...]:
         name, _, key = left.rpartition(".")
         if not equals or name not in listed:
             raise UsageError(f"--set {setting} names no compactor that is tried; write NAME.KEY=VALUE")
-        given.setdefault(name, {})[key.replace("-", "_")] = _value(value)
+        given.setdefault(name, {})[key.replace("-", "_")] = typed_value(value)
     return tuple(CompactorChoice(name, given.get(name, {})) for name in listed)
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def budgets_of(text: str) -> tuple[int, ...]:
@@ -217,11 +212,5 @@ def _estimated(benchmark: CompactionBenchmark, funds: SpendingLimits) -> Documen
         *(Column(key, key.replace("_", " "), 4) for key in _SHOWN),
     )
     tables = (Table("estimate", "Estimate", columns, to_builtins(tuple(rows))),) if rows else ()
-    data = to_builtins(BenchmarkEstimate(tuple(rows), calls, unknown))
+    data = BenchmarkEstimate(tuple(rows), calls, unknown)
     return Document("vestige-compact", "Estimate", (answer,), data, (Section("", (), tables),))
-
-
-def _nothing(tally: BenchmarkTally) -> str:
-    if not tally.skipped:
-        return "no runs found; give files or folders of logs, see `eirkit vestige formats`"
-    return f"no run could be tried: {tally.skipped[0].source}: {tally.skipped[0].reason}"

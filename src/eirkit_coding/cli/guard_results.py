@@ -249,10 +249,11 @@ def _answer(results: TrialResults) -> Iterator[str]:
         if row.difference is None or row.p_holm is None or row.p_holm > _SIGNIFICANT:
             continue
         clear = True
+        p = f"{row.p_holm:.3f}" if row.p_holm >= 0.001 else "< 0.001"
         verb = "lowers" if row.difference < 0 else "raises"
         yield (
             f"Restoring {verb} {row.label} by {number(abs(row.difference), 1)} per compaction "
-            f"against {row.against} (95% {_interval(row)}; p {_p(row.p_holm)}, "
+            f"against {row.against} (95% {_interval(row)}; p {p}, "
             f"corrected for {len(results.effects)} comparisons)."
         )
     if not clear:
@@ -270,16 +271,12 @@ def _interval(row: EffectRow) -> str:
     return " to ".join(ends)
 
 
-def _p(value: float) -> str:
-    return f"{value:.3f}" if value >= 0.001 else "< 0.001"
-
-
 def _arms_section(arms: Sequence[ArmRow]) -> Section:
     columns = (
         Column("arm", "arm"),
         Column("drawn", "drawn"),
         Column("measured", "measured"),
-        *(_mean_column(measure) for measure in _MEASURES),
+        *(Column.of(measure, digits=0 if measure.unit == "tokens" else 2) for measure in _MEASURES),
     )
     edited = ", ".join(f"{row.arm} {share(row.edited)}" for row in arms)
     note = (
@@ -287,10 +284,6 @@ def _arms_section(arms: Sequence[ArmRow]) -> Section:
         f"Compactions after which a file was edited: {edited}."
     )
     return Section("Means", (), (Table("arms", "", columns, to_builtins(arms), note),))
-
-
-def _mean_column(measure: Measure) -> Column:
-    return Column.of(measure, digits=0 if measure.unit == "tokens" else 2)
 
 
 def _effect_section(other: Arm, rows: Sequence[EffectRow]) -> Section:
@@ -350,20 +343,16 @@ def _simulated(word: str, found: Sequence[SimulatedCoverage]) -> Section:
         Column("decided", "p ≤ 0.05", percent=True),
         Column("expected", "by power", percent=True, meaning="how often p should be as small, by the power stated"),
     )
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "effect": _KINDS[coverage.kind],
-            "measure": coverage.measure,
-            "trials": coverage.trials,
-            "covered": coverage.covered / coverage.trials if coverage.trials else None,
-            "decided": coverage.decided / coverage.trials if coverage.trials else None,
-            "expected": coverage.expected / coverage.trials if coverage.trials else None,
-        }
-        for coverage in found
-        if coverage.is_dependent == (word == "dependent")
-    )
+    rows: list[dict[str, Cell]] = []
+    for coverage in found:
+        if coverage.is_dependent == (word == "dependent"):
+            counts = {"covered": coverage.covered, "decided": coverage.decided, "expected": coverage.expected}
+            shares = {name: count / coverage.trials if coverage.trials else None for name, count in counts.items()}
+            rows.append(
+                {**shares, "effect": _KINDS[coverage.kind], "measure": coverage.measure, "trials": coverage.trials}
+            )
     explained = {
         "independent": "Compactions of a session have nothing in common.",
         "dependent": "A session shares its pace, and an arm also changes what happens after the next compaction.",
     }
-    return Section(f"{word.capitalize()} compactions", (explained[word],), (Table(word, "", columns, rows),))
+    return Section(f"{word.capitalize()} compactions", (explained[word],), (Table(word, "", columns, tuple(rows)),))

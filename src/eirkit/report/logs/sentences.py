@@ -211,16 +211,13 @@ def _words(thing: Advice) -> str:
         then = f"{doubt}compact between tasks, or name what to keep"
         return f"A {thing.subject} dropped files that later work used; {told}: {then}."
     if thing.kind == "instruction":
-        lost = f"{_quoted(thing.subject)} is not in what the compaction before turn {thing.cut} left"
+        rule = thing.subject if len(thing.subject) <= 80 else f"{thing.subject[:79]}…"
+        lost = f"“{rule}” is not in what the compaction before turn {thing.cut} left"
         return f"{lost}, and was then broken ({thing.by[:60]}): put it into the agent's instruction file."
     first, *others = thing.subject.split(", ")
     shown = f"{first} and {counted(len(others), 'other file')}" if others else first
     hid = f"An output that showed {shown} was cut by about {counted(thing.tokens or 0, 'token')}"
     return f"{hid}, and not looked at again: read in parts, narrow the search, or raise the limit of the output."
-
-
-def _quoted(text: str) -> str:
-    return f"“{text if len(text) <= 80 else text[:79] + '…'}”"
 
 
 def coverage_of(summary: AnalysisSummary) -> list[FormatCoverage]:

@@ -159,15 +159,23 @@ def _manifest(folder: Path) -> Manifest:
 _Axis = list[str | int | float | None] | str | int | float | None
 
 
-class _Block(msgspec.Struct):
+class _Block(Struct):
     model: _Axis = None
     workload: _Axis = None
     memory: _Axis = None
     h: _Axis = None
 
 
-class _Grid(msgspec.Struct):
+class _Grid(Struct):
     grid: list[_Block]
+
+
+class _ScoredRow(Struct):
+    accuracy: float | None
+
+
+class _ScoredRows(Struct):
+    rows: list[_ScoredRow]
 
 
 def _sweep(folder: Path) -> str:
@@ -179,31 +187,16 @@ def _sweep(folder: Path) -> str:
         parts.append(f"memory {_named(memories)}")
     if held := _values(block.h for block in blocks):
         parts.append(f"h {_named(held)}")
-    return "; ".join(parts + _accuracy(folder / SUMMARY))
+    path = folder / SUMMARY
+    if path.is_file() and path.stat().st_size <= LARGEST:  # the sweep is complete
+        rows = read_struct(path, SUMMARY_SCHEMA, _ScoredRows).rows
+        if found := sorted(row.accuracy for row in rows if row.accuracy is not None):
+            ends = dict.fromkeys(f"{end:.2f}" for end in (found[0], found[-1]))
+            parts.append(f"{RUN_MEASURES['accuracy'].label} {' to '.join(ends)}")
+    return "; ".join(parts)
 
 
-class _ScoredRow(msgspec.Struct):
-    accuracy: float | None
-
-
-class _ScoredRows(msgspec.Struct):
-    rows: list[_ScoredRow]
-
-
-def _accuracy(path: Path) -> list[str]:
-    """Return the accuracy of the cells in words, if the sweep is complete."""
-    if not path.is_file() or path.stat().st_size > LARGEST:
-        return []
-    rows = read_struct(path, SUMMARY_SCHEMA, _ScoredRows).rows
-    found = sorted(row.accuracy for row in rows if row.accuracy is not None)
-    if not found:
-        return []
-    least, most = f"{found[0]:.2f}", f"{found[-1]:.2f}"
-    label = RUN_MEASURES["accuracy"].label
-    return [f"{label} {least}" if least == most else f"{label} {least} to {most}"]
-
-
-class _Experiment(msgspec.Struct):
+class _Experiment(Struct):
     """What the settings of experiments have in common; each has some of it."""
 
     models: list[str] = []
@@ -252,11 +245,6 @@ def _named(values: Iterable[object]) -> str:
     return ", ".join(names[:MOST_NAMED]) + more
 
 
-def _compaction(folder: Path) -> str:
-    found = read_struct(folder / BENCHMARK, BENCHMARK_SCHEMA, _Benchmark).results
-    return f"{counted(found.cuts, 'cut')} of {counted(found.runs, 'run')}; {_named(found.compactors)}"
-
-
 class _BenchmarkResults(Struct):
     compactors: tuple[str, ...]
     cuts: int
@@ -267,6 +255,11 @@ class _Benchmark(Struct):
     """What is said here of a compaction benchmark, which is an extension's."""
 
     results: _BenchmarkResults
+
+
+def _compaction(folder: Path) -> str:
+    found = read_struct(folder / BENCHMARK, BENCHMARK_SCHEMA, _Benchmark).results
+    return f"{counted(found.cuts, 'cut')} of {counted(found.runs, 'run')}; {_named(found.compactors)}"
 
 
 _SAYING: dict[FolderKind, Callable[[Path], str]] = {

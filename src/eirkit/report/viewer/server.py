@@ -105,7 +105,9 @@ class ViewerServer(ThreadingHTTPServer):
             self.is_entered.set()
         kept = f"{self.cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/" if fresh else None
         if parts.path in PAGES:
-            return _page(PAGES[parts.path], kept)
+            name = PAGES[parts.path]
+            body = files("eirkit.report").joinpath("assets", "viewer", name).read_bytes()
+            return HttpReply(200, TYPES[name.rpartition(".")[2]], body, kept)
         return self._document(parts.path, asked)
 
     def _document(self, path: str, asked: dict[str, list[str]]) -> HttpReply:
@@ -180,11 +182,6 @@ def _cookie(header: str, name: str) -> str:
     except CookieError:
         return ""
     return "" if found is None else found.value
-
-
-def _page(name: str, cookie: str | None) -> HttpReply:
-    body = files("eirkit.report").joinpath("assets", "viewer", name).read_bytes()
-    return HttpReply(200, TYPES[name.rpartition(".")[2]], body, cookie)
 
 
 def encode(document: Struct) -> bytes:
