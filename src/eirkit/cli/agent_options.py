@@ -24,7 +24,9 @@ from eirkit.records.settings import NATIVE, PROTOCOLS, STRICT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-MODEL_SETTINGS = tuple(one.name for one in fields(ModelOptions) if one.name not in ("base_url", "extra", "protocol"))
+MODEL_SETTINGS = tuple(
+    field.name for field in fields(ModelOptions) if field.name not in ("base_url", "extra", "protocol")
+)
 
 
 class WorkloadNames(NameList):
@@ -196,8 +198,8 @@ def memory_options(command: Command) -> Command:
 
     @wraps(command)
     def with_memory(memory: str | None, panel: str | None, settings: Sequence[str], **given: Any) -> Any:
-        own = [one for one in settings if "." in one.partition("=")[0]]
-        others = tuple(one for one in settings if one not in own)
+        own = [setting for setting in settings if "." in setting.partition("=")[0]]
+        others = tuple(setting for setting in settings if setting not in own)
         return command(memory=_chosen(memory, own, panel), settings=others, **given)
 
     return options(  # type: ignore[no-any-return]

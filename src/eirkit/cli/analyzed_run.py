@@ -77,7 +77,9 @@ def _coverage(run: RunDetails) -> Iterator[str]:
     if run.calls:
         label = LOG_MEASURES["calls_understood"].label
         missed = [
-            f"{one.tool} ({one.calls - one.understood:,})" for one in run.calls_by_tool if one.calls > one.understood
+            f"{tool.tool} ({tool.calls - tool.understood:,})"
+            for tool in run.calls_by_tool
+            if tool.calls > tool.understood
         ]
         rest = f"; not understood: {listed(missed, SUGGESTED)}" if missed else ""
         yield f"{label}: {run.calls_understood:,} of {run.calls:,}{rest}"
@@ -144,11 +146,11 @@ def _losses(run: RunDetails) -> Iterator[str]:
     breaks = {cost.cut: cost.kind for cost in run.breaks}
     for cost in run.breaks:
         yield f"{break_name(cost)} before turn {cost.cut}: {break_line(cost)}"
-    for one in (one for one in run.instructions if one.survival == "gone"):
-        broken = "" if one.broken_turn is None else f", then broken in turn {one.broken_turn} ({one.broken_by})"
-        kind = {"todo": "open to-do"}.get(one.kind, one.kind)
-        left = f"what the {breaks.get(one.cut, 'compaction')} before turn {one.cut} left"
-        yield f"{kind} not found in {left}: “{one.text}”{broken}"
+    for rule in (rule for rule in run.instructions if rule.survival == "gone"):
+        broken = "" if rule.broken_turn is None else f", then broken in turn {rule.broken_turn} ({rule.broken_by})"
+        kind = {"todo": "open to-do"}.get(rule.kind, rule.kind)
+        left = f"what the {breaks.get(rule.cut, 'compaction')} before turn {rule.cut} left"
+        yield f"{kind} not found in {left}: “{rule.text}”{broken}"
     if run.clipped_views:
         clipped = counted(run.clipped_views, "clipped view")
         yield f"{clipped}, {run.clipped_goal_views:,} of goal files"

@@ -100,8 +100,10 @@ class GroupedCommand(click.Command):
     @property
     def _has_more(self) -> bool:
         """True if `--help-all` shows more than `-h`."""
-        ours = [one for one in self.params if isinstance(one, Option) and not one.hidden]
-        return self.choices is not None or any(not one.common or one.known is not None for one in ours)
+        ours = [parameter for parameter in self.params if isinstance(parameter, Option) and not parameter.hidden]
+        return self.choices is not None or any(
+            not parameter.common or parameter.known is not None for parameter in ours
+        )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -123,7 +125,9 @@ class GroupedCommand(click.Command):
         if self.example:
             with formatter.section("Example"):
                 formatter.write(f"  {self.example}\n")
-        left = sum(isinstance(one, Option) and not one.hidden and not one.common for one in self.params)
+        left = sum(
+            isinstance(parameter, Option) and not parameter.hidden and not parameter.common for parameter in self.params
+        )
         if self._has_more and not is_whole(ctx):
             more = f"{left} more option{'' if left == 1 else 's'}" if left else "All names that may be given"
             verb = "is" if left == 1 else "are"
@@ -145,8 +149,8 @@ def options(*added: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a decorator that adds several options in the order in which they are listed."""
 
     def decorate(function: Any) -> Any:
-        for one in reversed(added):
-            function = one(function)
+        for decorator in reversed(added):
+            function = decorator(function)
         return function
 
     return decorate

@@ -89,10 +89,10 @@ def _document(found: Comparison, a: Path, b: Path, written: list[Path]) -> Docum
 def _is_told(change: SettingChange, found: Comparison) -> bool:
     """Return True for a setting that the names of the sides already contain."""
     return any(
-        change.name.rpartition(".")[2] in (one.name, *(_IN_MEMORY if one.name == "memory" else ()))
-        and (change.a or "") in (one.a or "")
-        and (change.b or "") in (one.b or "")
-        for one in found.contrast
+        change.name.rpartition(".")[2] in (contrast.name, *(_IN_MEMORY if contrast.name == "memory" else ()))
+        and (change.a or "") in (contrast.a or "")
+        and (change.b or "") in (contrast.b or "")
+        for contrast in found.contrast
     )
 
 

@@ -108,7 +108,7 @@ class WorldDocument(Struct, frozen=True):
 def _data(world: World, dialogue: LabeledEntry, language: Language) -> WorldDocument:
     told = dialogue.sessions
     place = {number: at for at, number in enumerate(n for n, one in enumerate(told) if one.messages)}
-    before = [0, *accumulate(len(one.messages) for one in told)]
+    before = [0, *accumulate(len(dialogue.messages) for dialogue in told)]
     asked = [
         AskedQuestion(
             _iso(one.day),
@@ -122,9 +122,9 @@ def _data(world: World, dialogue: LabeledEntry, language: Language) -> WorldDocu
         for one, (question, _, _) in zip(dialogue.questions, answers(world), strict=True)
     ]
     sessions = [
-        SpokenSession(_iso(one.day), [SpokenTurn(*message) for message in one.messages])
-        for one in told[:-1]
-        if one.messages
+        SpokenSession(_iso(dialogue.day), [SpokenTurn(*message) for message in dialogue.messages])
+        for dialogue in told[:-1]
+        if dialogue.messages
     ]
     cuts = [0, *(cut for cut, one in enumerate(told[:-1], 1) if one.messages)]
     return WorldDocument(
@@ -147,7 +147,8 @@ def _document(world: World, dialogue: LabeledEntry, language: Language, then: st
         "them all."
     )
     rows = tuple(
-        {"day": one.day, "text": one.text, "answer": one.answer, "ability": one.ability} for one in data.questions
+        {"day": question.day, "text": question.text, "answer": question.answer, "ability": question.ability}
+        for question in data.questions
     )
     columns = (
         *((Column("day", "asked on"),) if world.dials.probes else ()),

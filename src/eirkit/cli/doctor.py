@@ -172,7 +172,7 @@ def doctor(install: tuple[str, ...], show: Show) -> int:
         show(_tried_document(found, tried))
     else:
         show(_document(found))
-    return 0 if all(one.usable for one in tried) else 1
+    return 0 if all(plugin.usable for plugin in tried) else 1
 
 
 def _installed(name: str) -> Availability:
@@ -205,8 +205,10 @@ def reason_it_fails(name: str) -> str | None:
 
 
 def _tried_document(data: DoctorDocument, tried: Sequence[Availability]) -> Document:
-    said = tuple(f"{one.name} is {'usable' if one.usable else 'not usable'}: {one.reason}." for one in tried)
-    usable = [one.name for one in tried if one.usable and one.name in memories]
+    said = tuple(
+        f"{plugin.name} is {'usable' if plugin.usable else 'not usable'}: {plugin.reason}." for plugin in tried
+    )
+    usable = [plugin.name for plugin in tried if plugin.usable and plugin.name in memories]
     then = (
         f"eirkit lacuna run store-recall --model reference/recoverer --memory {usable[0]}"
         if usable
@@ -218,21 +220,21 @@ def _tried_document(data: DoctorDocument, tried: Sequence[Availability]) -> Docu
 def _document(data: DoctorDocument) -> Document:
     families = {"memories": data.memories, "models": data.models, "formats": data.formats, "engines": data.engines}
     counts = ", ".join(
-        f"{sum(one.usable for one in found)} of {len(found)} {family}" for family, found in families.items()
+        f"{sum(plugin.usable for plugin in found)} of {len(found)} {family}" for family, found in families.items()
     )
     answer = f"eirkit {data.eirkit} on Python {data.python}: {counts} are usable."
     brief = tuple(line for family, found in families.items() for line in _brief(family, found))
     tables = []
     for family, found in families.items():
         names: dict[tuple[bool, str], list[str]] = {}  # of which the same is said
-        for one in found:
-            names.setdefault((one.usable, one.reason), []).append(one.name)
+        for plugin in found:
+            names.setdefault((plugin.usable, plugin.reason), []).append(plugin.name)
         rows: list[dict[str, Cell]] = [
             {"name": ", ".join(own), "usable": usable, "reason": why} for (usable, why), own in names.items()
         ]
         tables.append(Table(family, family.capitalize(), COLUMNS, tuple(rows)))
     whole = Section("Everything", (), (*tables, _profiles(data.memories)))
-    missing = [one.name for one in data.memories if not one.usable and "--install" in one.reason]
+    missing = [plugin.name for plugin in data.memories if not plugin.usable and "--install" in plugin.reason]
     then = f"eirkit doctor --install {missing[0]}" if missing else "eirkit demo"
     sections = (Section("", brief),)
     return Document("doctor", "What is usable here", (answer,), data, sections, details=(whole,), next=then)
@@ -240,24 +242,24 @@ def _document(data: DoctorDocument) -> Document:
 
 def _brief(family: str, found: Sequence[Availability]) -> Iterator[str]:
     """Yield the names of a family that are usable, and in one line for each remedy those that are not."""
-    usable = [one.name for one in found if one.usable and not one.name.startswith(PLANTED)]
-    planted = sum(one.name.startswith(PLANTED) for one in found)
+    usable = [plugin.name for plugin in found if plugin.usable and not plugin.name.startswith(PLANTED)]
+    planted = sum(plugin.name.startswith(PLANTED) for plugin in found)
     names = f"{len(usable)}; `eirkit vestige formats` lists them" if family == "formats" else ", ".join(usable)
     yield f"{family}: {names}" + (f"; {planted} with known faults, for calibration" if planted else "")
     lacking: dict[str, list[str]] = {}
-    for one in found:
-        if not one.usable:
-            remedy = one.reason.replace(f"--install {one.name}", "--install NAME").rpartition("; ")[2]
-            lacking.setdefault(remedy.rpartition("dependency: ")[2].removeprefix("run "), []).append(one.name)
+    for plugin in found:
+        if not plugin.usable:
+            remedy = plugin.reason.replace(f"--install {plugin.name}", "--install NAME").rpartition("; ")[2]
+            lacking.setdefault(remedy.rpartition("dependency: ")[2].removeprefix("run "), []).append(plugin.name)
     for remedy, absent in lacking.items():
         yield f"- not usable: {', '.join(absent)}: {remedy}"
 
 
 def _profiles(memories: Sequence[Availability]) -> Table:
     lines = tuple(
-        {"name": one.name, "profile": name, "on": profile.on, "off": profile.off}
-        for one in memories
-        for name, profile in (one.profiles or {}).items()
+        {"name": plugin.name, "profile": name, "on": profile.on, "off": profile.off}
+        for plugin in memories
+        for name, profile in (plugin.profiles or {}).items()
     )
     columns = (
         Column("name", "memory", role="name"),

@@ -183,17 +183,17 @@ def _effects(setup: RescueSetup, found: Rescue, effects: Sequence[Contrast]) -> 
     if setup.h is None:
         missing = "that what was shown did not answer"
     step = units_of([setup.spec.workload]).step
-    for one in effects:
-        where = f"{one.model}: at {counted(one.pairs, step)} {missing}"
-        told = f"{_difference(one)} over a sham"
-        if (control := found.contrast(one.model, ("oracle", "control"))) is not None:
+    for effect in effects:
+        where = f"{effect.model}: at {counted(effect.pairs, step)} {missing}"
+        told = f"{_difference(effect)} over a sham"
+        if (control := found.contrast(effect.model, ("oracle", "control"))) is not None:
             told += f" and {_difference(control)} over nothing"
-        if found.repairs(one.model):
+        if found.repairs(effect.model):
             yield f"{where}, restoring it changes accuracy by {told}."
         else:
             yield f"{where}, no repair is shown: with it restored accuracy differs by {told}."
-        if (doubt := found.validity[one.model].sentence) is not None:
-            yield f"{one.model}: {doubt}."
+        if (doubt := found.validity[effect.model].sentence) is not None:
+            yield f"{effect.model}: {doubt}."
 
 
 def _difference(one: Contrast) -> str:
@@ -203,7 +203,7 @@ def _difference(one: Contrast) -> str:
 
 def _nothing(setup: RescueSetup, found: Rescue) -> str:
     if setup.memory is None:
-        right = min((one.trajectory_accuracy for one in found.rows if one.trajectory_accuracy is not None), default=1.0)
+        right = min((row.trajectory_accuracy for row in found.rows if row.trajectory_accuracy is not None), default=1.0)
         if right < THRESHOLD:  # then a lower h would not show more: what is never answered cannot be missing
             why = "`eirkit lacuna run` with the same options says why"
             return (

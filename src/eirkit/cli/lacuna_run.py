@@ -199,7 +199,7 @@ def _estimate(suite: Suite, control: bool | None, runner: RunnerOptions) -> Docu
         totals(sweep, "the sweep, below: "),
         totals(own, "before it, the control with nothing missing (--no-control leaves it out): "),
     )
-    shown = [structs.replace(one.row(), condition=condition_of(one.cell.access)) for one in estimates]
+    shown = [structs.replace(estimate.row(), condition=condition_of(estimate.cell.access)) for estimate in estimates]
     answer = totals(PartEstimate(**whole))
     return estimate_document("lacuna-run", found, answer, parts if own.runs else (), shown)
 

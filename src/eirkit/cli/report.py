@@ -234,8 +234,8 @@ def ranked(
     found, sweeps = choose_folders(folders, by, check_measure(measure or ACCURACY), abilities, plugins=plugins)
     judged, unknown = possible_in(*sweeps)
     section, possible = choice_section(found), section_of(judged, unknown)
-    judgeable = any(cell.at is not None for one in judged for cell in one.cells)
-    names = listed([one.name for one in found.ranking.standings])
+    judgeable = any(cell.at is not None for task in judged for cell in task.cells)
+    names = listed([standing.name for standing in found.ranking.standings])
     title, answer = f"Which {found.by}: {names}", answer_of(found)
     page = Page(
         title,
@@ -258,7 +258,7 @@ def ranked(
     ]
     data = RankedFigures(
         **asdict(replaced(found.figures(), again=again)),
-        possible=tuple(cell.figures(one.spec.workload) for one in judged for cell in one.cells),
+        possible=tuple(cell.figures(task.spec.workload) for task in judged for cell in task.cells),
         answer=answer,
         out=str(written[0]) if written else None,
     )

@@ -37,7 +37,7 @@ FAMILIES: dict[str, tuple[PlantedBehavior, ...]] = {
 
 def choose(only: Sequence[str] = ()) -> list[tuple[str, PlantedBehavior]]:
     """Return behaviors with their families: all, or those whose name or family is given."""
-    listed = [(family, one) for family, behaviors in FAMILIES.items() for one in behaviors]
+    listed = [(family, behavior) for family, behaviors in FAMILIES.items() for behavior in behaviors]
     known = [*FAMILIES, *(one.name for _, one in listed)]
     for name in only:
         if name not in known:
@@ -104,7 +104,7 @@ def selftest(
     with LiveLine("trying") as line:
         results = list(try_all(chosen, run, lambda done, name: line.show(done, name, len(chosen))))
     show(_document(results))
-    return 1 if any(one.disagreements for one in results) else 0
+    return 1 if any(result.disagreements for result in results) else 0
 
 
 def _try_own(tried: str, plans: Mapping[str, Suite], funds: SpendingLimits, dry_run: bool, show: Show) -> int:
@@ -118,7 +118,7 @@ def _try_own(tried: str, plans: Mapping[str, Suite], funds: SpendingLimits, dry_
     with TemporaryDirectory(prefix="eirkit-selftest-") as folder:
         found = try_endpoint(plans, Path(folder), funds)
     show(_findings(tried, OwnDocument(found, expected)))
-    return 1 if any(one.holds is False for one in found) else 0
+    return 1 if any(finding.holds is False for finding in found) else 0
 
 
 class OwnDocument(Struct, frozen=True):
@@ -140,14 +140,14 @@ def _findings(tried: str, data: OwnDocument) -> Document:
     found = data.findings
     verdicts = {True: "yes", False: "no", None: ""}
     rows: list[dict[str, Cell]] = [
-        {"name": one.name, "holds": verdicts[one.holds], "detail": one.detail} for one in found
+        {"name": finding.name, "holds": verdicts[finding.holds], "detail": finding.detail} for finding in found
     ]
     columns = (
         Column("name", "property", role="text"),
         Column("holds", "holds"),
         Column("detail", "what was seen", role="text"),
     )
-    wrong = [one.name for one in found if one.holds is False]
+    wrong = [finding.name for finding in found if finding.holds is False]
     answer = f"{tried}: nothing was found that would spoil a measurement."
     if wrong:
         answer = (
@@ -172,15 +172,15 @@ def _listed(chosen: Sequence[tuple[str, PlantedBehavior]]) -> Document:
 
 
 def _document(results: Sequence[Result]) -> Document:
-    wrong = [one for one in results if one.disagreements]
-    steps = sum(one.steps for one in results)
+    wrong = [result for result in results if result.disagreements]
+    steps = sum(result.steps for result in results)
     agree = f"eirkit says what is true about {len(results) - len(wrong)} of {counted(len(results), 'behavior')}"
     rows: list[dict[str, Cell]] = [
         {
             "family": family,
             "behaviors": len(found),
-            "steps": sum(one.steps for one in found),
-            "disagree": sum(bool(one.disagreements) for one in found),
+            "steps": sum(result.steps for result in found),
+            "disagree": sum(bool(result.disagreements) for result in found),
         }
         for family, found in by_family(results)
     ]
@@ -193,7 +193,7 @@ def _document(results: Sequence[Result]) -> Document:
     tables = [Table("families", "Behaviors by family", columns, tuple(rows))]
     if wrong:
         told = (Column("name", "behavior", role="name"), Column("first", "first disagreement", role="text"))
-        listed = tuple({"name": one.name, "first": one.disagreements[0]} for one in wrong)
+        listed = tuple({"name": result.name, "first": result.disagreements[0]} for result in wrong)
         tables.append(Table("disagreements", "What is false", told, listed))
     then = f"eirkit selftest --only {wrong[0].name} --json" if wrong else "eirkit selftest --list"
     data = SelftestDocument(results, steps, len(wrong))

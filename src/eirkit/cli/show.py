@@ -133,11 +133,11 @@ class RunFilter:
 def _way(name: str, runs: FolderRuns) -> str:
     """Return the identifier of a fate or kind of failure that is given by its label or identifier."""
     plain = name.strip().casefold()
-    for one in WAYS:
-        if plain in (one.id, one.id.removeprefix("word_"), one.label.casefold()):
-            return str(one.id)
+    for measure in WAYS:
+        if plain in (measure.id, measure.id.removeprefix("word_"), measure.label.casefold()):
+            return str(measure.id)
     seen = {way for ways in runs.ways for way in ways}
-    known = [repr(one.label) for one in WAYS if one.id in seen]
+    known = [repr(measure.label) for measure in WAYS if measure.id in seen]
     raise UsageError(f"no outcome is named {name!r}; runs of {runs.folder} have {listed(known, 12) or 'no failures'}")
 
 
@@ -273,8 +273,8 @@ def _replies(run: LacunaRun, step: int) -> Iterator[str]:
 def _links(folder: Path, name: str, card: WhyCard, alike: SimilarFailures | None) -> Iterator[Item]:
     """Yield the commands that show the other steps of the story."""
     where = f"eirkit show {quote(str(folder))}"
-    lost = [one for one in card.inputs if one.step is not None and one.fate is not None]
-    steps = {one.step: f"where {one.name} was given" for one in lost}
+    lost = [needed for needed in card.inputs if needed.step is not None and needed.fate is not None]
+    steps = {needed.step: f"where {needed.name} was given" for needed in lost}
     steps |= {t: "where the error began" for t in card.spread.origins if t != card.t}
     lines = [f"{where} {quote(name)} {t}  # {why}" for t, why in steps.items()]
     examples = alike.examples if alike else ()

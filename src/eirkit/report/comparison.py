@@ -321,9 +321,9 @@ def _row(one: Difference, *, bare: bool) -> dict[str, Cell]:
 
 def _meanings(rows: Sequence[Difference]) -> str:
     """Return a note that explains short names, and that times were measured on one machine."""
-    measures = [measure_of(one.measure) for one in rows]
-    told = {one.heading: one.description for one in measures if one.unit == "share"}
-    if any(one.unit == "milliseconds" for one in measures):
+    measures = [measure_of(row.measure) for row in rows]
+    told = {measure.heading: measure.description for measure in measures if measure.unit == "share"}
+    if any(measure.unit == "milliseconds" for measure in measures):
         told["ms"] = "as measured while each folder was made, so compare only folders made on one machine"
     return "; ".join(f"{name}: {meaning}" for name, meaning in told.items())
 

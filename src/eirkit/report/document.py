@@ -108,7 +108,7 @@ class Chart:
 
     def _along(self) -> list[list[int]]:
         # Dashed lines are drawn on top, and what is below them shows through their gaps.
-        parts = [(one.dashed, _stretches(one)) for one in self.series]
+        parts = [(series.dashed, _stretches(series)) for series in self.series]
         return [
             [
                 at
@@ -141,10 +141,10 @@ class Chart:
 
     def _rows(self) -> list[dict[str, Cell]]:
         rows: list[dict[str, Cell]] = []
-        for one in self.series:
-            empty = (None,) * len(one.x)
-            columns = (one.x, one.y or empty, one.low or empty, one.high or empty, one.value or empty)
-            rows += [dict(zip(_KEYS, (one.name, *point), strict=True)) for point in zip(*columns, strict=True)]
+        for series in self.series:
+            empty = (None,) * len(series.x)
+            columns = (series.x, series.y or empty, series.low or empty, series.high or empty, series.value or empty)
+            rows += [dict(zip(_KEYS, (series.name, *point), strict=True)) for point in zip(*columns, strict=True)]
         return rows
 
 
@@ -247,7 +247,7 @@ class DrawnChart(Chart):
 
     @classmethod
     def of(cls, chart: Chart) -> Self:
-        return cls(**{one.name: getattr(chart, one.name) for one in fields(chart)}, behind=tuple(chart.overlaps))
+        return cls(**{field.name: getattr(chart, field.name) for field in fields(chart)}, behind=tuple(chart.overlaps))
 
 
 def drawn(item: Chart | Figure) -> DrawnChart | Figure:

@@ -43,7 +43,9 @@ def write_figures(page: Page, folder: Path, form: FigureForm, width: FigureWidth
             written.append(path)
             continue
         folder.mkdir(parents=True, exist_ok=True)
-        charts = [(f"{name}-{one.id}", one) for one in item.panels] if isinstance(item, Figure) else [(name, item)]
+        charts = (
+            [(f"{name}-{panel.id}", panel) for panel in item.panels] if isinstance(item, Figure) else [(name, item)]
+        )
         for own, chart in charts:
             replace_file(folder / f"{own}.csv", chart.csv().encode())
             written.append(folder / f"{own}.csv")

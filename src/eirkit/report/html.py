@@ -293,10 +293,10 @@ def _terms(page: Page) -> str:
     if not shown:
         return ""
     entries = "".join(
-        f'<div id="measure-{one.id}"><dt>{inert(one.label)} <code>{one.id}</code></dt>'
-        f"<dd>{inert(one.meaning)} ({inert(f'share of {one.of}' if one.of else UNITS[one.unit])}; "
-        f"{inert(POOLED[one.pooled])})</dd></div>"
-        for one in shown
+        f'<div id="measure-{measure.id}"><dt>{inert(measure.label)} <code>{measure.id}</code></dt>'
+        f"<dd>{inert(measure.meaning)} ({inert(f'share of {measure.of}' if measure.of else UNITS[measure.unit])}; "
+        f"{inert(POOLED[measure.pooled])})</dd></div>"
+        for measure in shown
     )
     return (
         '<section id="terms" aria-labelledby="terms-title"><h2 id="terms-title">What the measures mean</h2>'

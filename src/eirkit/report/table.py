@@ -134,8 +134,8 @@ class Table:
     def reworded(self, tell: Callable[[str], str]) -> Table:
         """Return the table with other words in its title, headings and notes; keys and cells stay."""
         columns = (
-            replace(one, title=tell(one.title), meaning=tell(one.meaning), whole=tell(one.whole))
-            for one in self.columns
+            replace(column, title=tell(column.title), meaning=tell(column.meaning), whole=tell(column.whole))
+            for column in self.columns
         )
         return replace(self, title=tell(self.title), note=tell(self.note), columns=tuple(columns))
 

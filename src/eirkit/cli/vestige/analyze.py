@@ -99,7 +99,7 @@ def _logs(path: Location) -> int:
         return sum(name.endswith(_ENDINGS) for name, _ in path.files()) if path.is_dir() else 1
     if not path.is_dir():
         return 1
-    return sum(one.name.endswith(_ENDINGS) for one in files_below(path))
+    return sum(file.name.endswith(_ENDINGS) for file in files_below(path))
 
 
 class _Location(click.Path):

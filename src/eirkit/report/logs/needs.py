@@ -143,7 +143,10 @@ def clipping_section(summary: AnalysisSummary) -> Section | None:
     if not summary.clipped_views:
         return None
     shown = [LOG_MEASURES[key] for key in CLIPPING]
-    rows = tuple({"figure": one.label, "count": getattr(summary, one.id), "meaning": one.meaning} for one in shown)
+    rows = tuple(
+        {"figure": measure.label, "count": getattr(summary, measure.id), "meaning": measure.meaning}
+        for measure in shown
+    )
     lost, seen = summary.lines_never_recovered, summary.lines_recovered
     words = (
         f"{counted(summary.clipped_views, 'view')} were clipped; {lost:,} of {lost + seen:,} lines that the goal "

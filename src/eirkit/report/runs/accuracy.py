@@ -217,7 +217,10 @@ def causes_section(sweep: SweepFolder) -> Section | None:
     """Return the section on causes of errors; they are withheld for cells that fail the control."""
     rows = [row for row in sweep.rows if row.scored and sum(row.errors.values()) and not row.is_withheld]
     words = [f"Withheld: {failed.model} on {failed.workload}: {failed.reason}" for failed in sweep.excluded]
-    words += [f"Undecided by the control: causes of {one.model} on {one.workload} describe." for one in sweep.undecided]
+    words += [
+        f"Undecided by the control: causes of {judged.model} on {judged.workload} describe."
+        for judged in sweep.undecided
+    ]
     if not rows:
         return Section("Why steps were wrong", tuple(words), ()) if words else None
     if any(row.control is None for row in rows):
@@ -237,7 +240,7 @@ def causes_chart(rows: Sequence[CellRow], named: Coordinates) -> Chart:
         for cause in CAUSES
         if any(row.error_shares[cause] for row in shown)
     )
-    (whole,) = {one.of for one in CAUSE_MEASURES}
+    (whole,) = {measure.of for measure in CAUSE_MEASURES}
     found = {CAUSE_MEASURES[cause].label: error_share(rows, cause) for cause in CAUSES}
     told = ", ".join(f"{label} {share(value)}" for label, value in found.items() if value)
     return Chart(
@@ -257,7 +260,7 @@ def _causes_table(rows: Sequence[CellRow], named: Coordinates) -> Table:
     columns = (
         *(Column(name, name) for name in named.varying),
         Column("wrong", "wrong steps"),
-        *(Column.of(one) for one in (*CAUSE_MEASURES, *more)),
+        *(Column.of(measure) for measure in (*CAUSE_MEASURES, *more)),
     )
     lines = tuple(
         {

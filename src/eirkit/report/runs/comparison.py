@@ -204,8 +204,8 @@ def _warnings(
     for sweep in (a, b):
         for failed in sweep.excluded:
             yield f"{sweep.name}: {failed.model} on {failed.workload}: {failed.reason}; causes are withheld"
-        for one in sweep.undecided:
-            yield f"{sweep.name}: {one.model} on {one.workload}: {one.reason}; until then causes describe"
+        for judged in sweep.undecided:
+            yield f"{sweep.name}: {judged.model} on {judged.workload}: {judged.reason}; until then causes describe"
     yield from system_remarks((row.memory, row.memory_system) for pair in couples for row in pair)
 
 

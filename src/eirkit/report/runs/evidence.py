@@ -49,7 +49,7 @@ def rescue_section(result: RescueResult) -> Section:
             "not bring what was missing in the arm without an injection; they are the same in all arms."
         )
     words += [f"Withheld: {failed.model} on {failed.workload}: {failed.reason}" for failed in result.excluded]
-    words += [f"Claims nothing: {one.model} on {one.workload}: {one.reason}" for one in result.undecided]
+    words += [f"Claims nothing: {judged.model} on {judged.workload}: {judged.reason}" for judged in result.undecided]
     if any(row.control is None for row in rows):
         words.append("No full-information control was run: differences describe; add `--control`.")
     charts = (rescue_chart(rows),) if any(row.accuracy is not None for row in rows) else ()
@@ -269,7 +269,7 @@ def probe_table(result: ProbeResult) -> Table:
     columns = (
         Column("workload", "workload", role="name"),
         Column("model", "model", role="name"),
-        *(Column.of(one, **_PROBE_COLUMNS.get(one.id, {})) for one in PROBE_MEASURES),
+        *(Column.of(measure, **_PROBE_COLUMNS.get(measure.id, {})) for measure in PROBE_MEASURES),
     )
     rows = tuple({**cells_of(row, columns), "probes": f"{row.probes}/{row.attempted}"} for row in result.rows)
     return Table("probes", PROBE_MEASURES.title, columns, rows)
@@ -321,7 +321,7 @@ def _rescue_headline(result: RescueResult) -> Headline:
         for effect in result.repair_effects
     ]
     more += [f"{model}: {validity.sentence}." for model, validity in result.validity.items() if validity.sentence]
-    more += [f"{one.model}: {one.reason}; until then this describes." for one in result.undecided]
+    more += [f"{judged.model}: {judged.reason}; until then this describes." for judged in result.undecided]
     if any(row.control is None for row in result.rows):
         more.append("No full-information control was run, so this describes; add `--control`.")
     if not found.shown:

@@ -78,12 +78,12 @@ def memory_tables(rows: Sequence[tuple[CellRow, MemoryRow]], named: Coordinates)
         for row, system in rows
     ]
     left_out = {"needed"} if any(system.model_calls for _, system in rows) else {"needed", *OF_OWN_CALLS}
-    kept = [one for one in MEMORY_MEASURES if one.id not in left_out]
-    plain: dict[str, Any] = {one.id: {"meaning": ""} for one in kept if one.id in _LABEL_IS_ENOUGH}
+    kept = [measure for measure in MEMORY_MEASURES if measure.id not in left_out]
+    plain: dict[str, Any] = {measure.id: {"meaning": ""} for measure in kept if measure.id in _LABEL_IS_ENOUGH}
     plain["slowest_ms"] = {"priority": 1}
     costs = (
         *places,
-        *(Column.of(one, **plain.get(one.id, {})) for one in kept),
+        *(Column.of(measure, **plain.get(measure.id, {})) for measure in kept),
         Column("counted", "counted by", priority=2, meaning=COUNTED_BY),
     )
     figures = tuple({**_place(row, named), **memory_figures(system)} for row, system in rows)

@@ -94,10 +94,10 @@ def chosen_cells(sweep: SweepFolder, pivot: Pivot) -> SweepFolder:
         rows=rows,
         runs=tuple(run for run in sweep.runs if run.cell in kept),
         failures=tuple(_failures_of(rows, sweep.failures)),
-        excluded=tuple(one for one in sweep.excluded if (one.model, one.workload) in asked),
+        excluded=tuple(judged for judged in sweep.excluded if (judged.model, judged.workload) in asked),
         scored=sum(row.scored for row in rows),
         planned=sum(row.seeds * row.repeats for row in rows),
-        evidence=tuple(one for one in sweep.evidence if _concerns(one, rows, pivot.only)),
+        evidence=tuple(experiment for experiment in sweep.evidence if _concerns(experiment, rows, pivot.only)),
     )
 
 

@@ -33,11 +33,11 @@ def _order(choice: Choice) -> tuple[str, ...]:
     """Return who is best, who differs from it without significance, and what would separate them."""
     ranking, task = choice.ranking, choice.units.task
     best, *others = ranking.leaders
-    value = {one.name: _shown(choice.measure, one.value) for one in ranking.standings}
+    value = {standing.name: _shown(choice.measure, standing.value) for standing in ranking.standings}
     over = f"over {counted(ranking.tasks, task)}" + (f" in {ranking.cases:,} cases" * (ranking.cases > ranking.tasks))
     said = _named(choice.measure)
     if ranking.tasks < FEWEST_CLUSTERS:
-        figures = listed([f"{one.name} {value[one.name]}" for one in ranking.standings])
+        figures = listed([f"{standing.name} {value[standing.name]}" for standing in ranking.standings])
         return (f"{said[0].upper()}{said[1:]}: {figures}. {_too_few(choice)}", *_duration(choice))
     if not others:
         second = ranking.standings[1].name
@@ -68,10 +68,10 @@ def _duration(choice: Choice) -> Iterator[str]:
 def _surpassed(ranking: Ranking) -> str:
     """Return who is shown to be worse than whom: than the best where that is shown, else than the first that is."""
     behind: dict[str, list[str]] = {}
-    for one in ranking.standings:
-        if one.name not in ranking.leaders:
-            better = next(each.better for each in ranking.contrasts if each.worse == one.name and each.is_shown)
-            behind.setdefault(better, []).append(one.name)
+    for standing in ranking.standings:
+        if standing.name not in ranking.leaders:
+            better = next(each.better for each in ranking.contrasts if each.worse == standing.name and each.is_shown)
+            behind.setdefault(better, []).append(standing.name)
     parts = (
         f"; {listed(names)} {'is' if len(names) == 1 else 'are'} shown to be worse than {better}"
         for better, names in behind.items()
@@ -181,15 +181,15 @@ def ranking_table(choice: Choice) -> Table:
     best = ranking.standings[0].name
     alike = f"same in every {choice.units.task}"
     lines: list[dict[str, Cell]] = []
-    for one in ranking.standings:
-        behind = None if one.name == best else ranking.contrast(best, one.name)
-        details = choice.details[one.name]
+    for standing in ranking.standings:
+        behind = None if standing.name == best else ranking.contrast(best, standing.name)
+        details = choice.details[standing.name]
         held, needed = details["held_bits"], details["needed_bits"]
         lines.append(
             {
-                "name": one.name,
-                "rank": one.ranks if ranking.tasks >= FEWEST_CLUSTERS else "–",
-                "value": one.value,
+                "name": standing.name,
+                "rank": standing.ranks if ranking.tasks >= FEWEST_CLUSTERS else "–",
+                "value": standing.value,
                 "behind": "" if behind is None else alike if behind.equal else difference_text(measure, behind),
                 **details,
                 "size": None if held is None or needed is None else f"{held:,.0f}, {needed:,.0f}",
@@ -200,7 +200,7 @@ def ranking_table(choice: Choice) -> Table:
         Column("rank", "rank", figures=True, meaning="the ranks that the intervals leave open"),
         _value_column(choice),
         Column("behind", "behind the best", figures=True, meaning="with an interval that holds for all pairs at once"),
-        *(one for one in _BESIDE if one.key != measure.id and any(line.get(one.key) for line in lines)),
+        *(column for column in _BESIDE if column.key != measure.id and any(line.get(column.key) for line in lines)),
     )
     return Table("ranking", f"Ranking by {measure.label}", columns, tuple(lines)).reworded(choice.units.tell)
 
@@ -221,12 +221,16 @@ def parts_table(choice: Choice) -> Table | None:
         for value, ranking in of.items():
             few = ranking.tasks < FEWEST_CLUSTERS
             best = ranking.standings[0].value
-            named = [one for one in ranking.standings if (one.value == best if few else one.name in ranking.leaders)]
+            named = [
+                standing
+                for standing in ranking.standings
+                if (standing.value == best if few else standing.name in ranking.leaders)
+            ]
             ends = dict.fromkeys(f"{end:.3f}" for end in (best, named[-1].value))
             lines.append(
                 {
                     "axis": f"{axis} = {value}" if axis not in ("workload", "model", "memory", ABILITY) else value,
-                    "best": listed([one.name for one in named]) + ("; too few to rank" if few else ""),
+                    "best": listed([standing.name for standing in named]) + ("; too few to rank" if few else ""),
                     "value": best,
                     "values": " to ".join(ends),
                     "tasks": ranking.tasks,
@@ -257,7 +261,7 @@ def cost_words(choice: Choice) -> tuple[str, ...]:
 
 def _pairs(choice: Choice) -> Iterator[str]:
     ranking = choice.ranking
-    open_pairs = [f"{one.better} and {one.worse}" for one in ranking.contrasts if not one.is_shown]
+    open_pairs = [f"{lead.better} and {lead.worse}" for lead in ranking.contrasts if not lead.is_shown]
     if ranking.tasks >= FEWEST_CLUSTERS and len(ranking.standings) > 2 and open_pairs:
         left = len(open_pairs) - MOST_PAIRS
         more = f"; {counted(left, 'further pair')} (--json has all)" if left > 0 else ""
@@ -310,11 +314,14 @@ def ranking_chart(choice: Choice) -> Chart:
     """Return the candidates' means as bars from best to worst."""
     standings = choice.ranking.standings
     series = Series.of(
-        choice.measure, "bars", tuple(one.name for one in standings), tuple(one.value for one in standings)
+        choice.measure,
+        "bars",
+        tuple(standing.name for standing in standings),
+        tuple(standing.value for standing in standings),
     )
     if choice.pooled:
         series = replace(series, measure="")  # its definition is the mean over runs
-    told = listed([f"{one.name} {_shown(choice.measure, one.value)}" for one in standings])
+    told = listed([f"{standing.name} {_shown(choice.measure, standing.value)}" for standing in standings])
     axis = Axis.of(choice.measure)
     return Chart(
         "ranking-chart",

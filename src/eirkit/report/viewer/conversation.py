@@ -80,7 +80,7 @@ class _Marks:
             needed=needed,
             stored=None if self.stored is None else self._is_in(number, heard, self.stored),
             returned=None if self.found is None else self._is_in(number, heard, self.found),
-            used=None if self.used is None else any(one.statement in self.used for one in heard),
+            used=None if self.used is None else any(statement.statement in self.used for statement in heard),
             pieces=tuple(self._pieces(turn, heard)),
         )
 
@@ -88,7 +88,7 @@ class _Marks:
         """Return True if texts have a turn: its words, or every statement in it."""
         if any(self.judge.task.turns[number] in text for text in texts):
             return True
-        return bool(said) and all(self.judge.holding(one, texts) is not None for one in said)
+        return bool(said) and all(self.judge.holding(statement, texts) is not None for statement in said)
 
     def _pieces(self, turn: str, said: Sequence[DatedStatement]) -> Iterator[TurnPiece]:
         """Yield the parts of a turn in order, each with the state of the value that it is, or None.
@@ -96,7 +96,7 @@ class _Marks:
         Statements come in the order in which they were made, so each has the next place where its value stands.
         """
         end = 0
-        for one in (one for one in said if one.statement.value is not None):
+        for one in (statement for statement in said if statement.statement.value is not None):
             found = self._place(one.statement).search(turn, end)
             if found is not None:
                 yield TurnPiece(turn[end : found.start()], None)

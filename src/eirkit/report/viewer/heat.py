@@ -45,8 +45,10 @@ def layout_of(table: RowTable, query: Query, asked: Mapping[str, str]) -> Layout
         field.key for field in table.fields if field.key == FAILURE or (field.kind != "text" and field.part == "result")
     ]
     value = next((key for key in (asked.get("value", ""), *VALUES, *figures) if key in figures), "")
-    settings = _needed(table, query, [one.key for one in table.fields if one.part == "setting" and one.key != value])
-    facets = [one.key for one in table.fields if one.facet and one.key not in (value, FAILURE)]
+    settings = _needed(
+        table, query, [field.key for field in table.fields if field.part == "setting" and field.key != value]
+    )
+    facets = [field.key for field in table.fields if field.facet and field.key not in (value, FAILURE)]
     chosen = table.choose(query)
     varying = [key for key in facets if len(np.unique(table.columns.coded(key).codes[chosen])) > 1]
     ranked = [*(key for key in ACROSS if key in varying), *settings, *varying, *facets]
@@ -82,7 +84,7 @@ def heat(table: RowTable, query: Query, layout: Layout) -> Grid:
         figure.title, "cells", tuple(x for x, _ in places), tuple(y for _, y in places), value=tuple(values)
     )
     told = [(place, value) for place, value in zip(places, values, strict=True) if value is not None]
-    titles = across.title, " and ".join(one.title for one in down)
+    titles = across.title, " and ".join(field.title for field in down)
     chart = Chart(
         "heat",
         f"{figure.title} by {titles[0]} and {titles[1]}",
@@ -122,10 +124,10 @@ class _Pools:
 
     def __init__(self, table: RowTable, query: Query, layout: Layout) -> None:
         self._noun = table.noun
-        free = [one.key for one in table.fields if one.part == "setting" and one.key not in layout.keys]
+        free = [field.key for field in table.fields if field.part == "setting" and field.key not in layout.keys]
         needed = _needed(table, query, [*layout.keys, *free])
-        named = [one for one in table.fields if one.key in needed and one.key not in layout.keys]
-        again = [one for one in table.fields if one.part == "replicate"]
+        named = [field for field in table.fields if field.key in needed and field.key not in layout.keys]
+        again = [field for field in table.fields if field.part == "replicate"]
         self._columns = [(one, table.columns.coded(one.key)) for one in (*named, *again)]
 
     def mixed(self, parts: Sequence[Places]) -> list[str]:

@@ -310,4 +310,4 @@ def _way(run: LacunaRun, t: int) -> str | None:
 
 def _noun(way: str) -> str:
     """Return what a measure of failures counts."""
-    return next(noun for group, noun in _COUNTED if any(one.id == way for one in group))
+    return next(noun for group, noun in _COUNTED if any(measure.id == way for measure in group))

@@ -291,7 +291,7 @@ class RowTable:
         starts = np.unique(groups[order], return_index=True)[1]
         parts = np.split(chosen[order], starts[1:]) if len(chosen) else []
         columns = [self.columns.coded(key) for key in keys]
-        return {tuple(one.labels[one.codes[part[0]]] for one in columns): part for part in parts}
+        return {tuple(coded.labels[coded.codes[part[0]]] for coded in columns): part for part in parts}
 
     def count_groups(self, query: Query, keys: Sequence[str]) -> int:
         """Return how many combinations of labels the selected rows have in the given columns."""
@@ -310,16 +310,16 @@ class RowTable:
         return found
 
     def field(self, key: str) -> Field:
-        for one in self.fields:
-            if one.key == key:
-                return one
-        raise UsageError(f"no column named {key!r}; known: {', '.join(one.key for one in self.fields)}")
+        for column in self.fields:
+            if column.key == key:
+                return column
+        raise UsageError(f"no column named {key!r}; known: {', '.join(column.key for column in self.fields)}")
 
     def _filtered(self, query: Query) -> Places:
         kept = np.ones(self.rows, dtype=bool)
         for key, labels in query.equal:
             coded = self.columns.coded(key)
-            kept &= np.array([one in labels for one in coded.labels], dtype=bool)[coded.codes]
+            kept &= np.array([label in labels for label in coded.labels], dtype=bool)[coded.codes]
         for key, least in query.least:
             kept &= self.columns.numbers(key) >= least
         for key, most in query.most:
@@ -330,9 +330,9 @@ class RowTable:
 
     def _with_words(self, words: str) -> Any:
         found = np.zeros(self.rows, dtype=bool)
-        for one in self.fields:
-            if one.kind == "text":
-                coded = self.columns.coded(one.key)
+        for column in self.fields:
+            if column.kind == "text":
+                coded = self.columns.coded(column.key)
                 has = [name != NOTHING and words in name.casefold() for name in coded.labels]
                 found |= np.array(has, dtype=bool)[coded.codes]
         return found
@@ -359,15 +359,15 @@ def telling(
         often_zero: columns that are left out also where all their values are 0.
     """
     found = []
-    for one in fields:
-        if one.key in always:
-            found.append(one)
-        elif one.facet or one.kind == "text":
-            values = set(columns.coded(one.key).labels)
+    for column in fields:
+        if column.key in always:
+            found.append(column)
+        elif column.facet or column.kind == "text":
+            values = set(columns.coded(column.key).labels)
             if values - {NOTHING}:
-                found.append(replace(one, shown=one.shown and (len(values) > 1 or not one.facet)))
-        elif columns.occurs(one.key, zero=one.key not in often_zero):
-            found.append(one)
+                found.append(replace(column, shown=column.shown and (len(values) > 1 or not column.facet)))
+        elif columns.occurs(column.key, zero=column.key not in often_zero):
+            found.append(column)
     return found
 
 
