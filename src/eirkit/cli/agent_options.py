@@ -200,7 +200,15 @@ def memory_options(command: Command) -> Command:
     def with_memory(memory: str | None, panel: str | None, settings: Sequence[str], **given: Any) -> Any:
         own = [setting for setting in settings if "." in setting.partition("=")[0]]
         others = tuple(setting for setting in settings if setting not in own)
-        return command(memory=_chosen(memory, own, panel), settings=others, **given)
+        chosen = None
+        if memory is not None:
+            if "," in memory:
+                raise UsageError("one memory at a time; run the command again for another")
+            asked = read_memory_options(read_settings(own)[1], (memory,))
+            chosen = Chosen(memory, asked.get(memory, {}), panel or NATIVE)
+        elif own or panel:
+            raise UsageError("--panel and settings of a memory need one; add --memory NAME")
+        return command(memory=chosen, settings=others, **given)
 
     return options(  # type: ignore[no-any-return]
         option(
@@ -222,17 +230,6 @@ def panel_option(kind: Any) -> Callable[[Any], Any]:
         group="Memory",
         help="strict: the memory may hold h records and the agent sees no others.  [default: native]",
     )
-
-
-def _chosen(memory: str | None, settings: Sequence[str], panel: str | None) -> Chosen | None:
-    if memory is None:
-        if settings or panel:
-            raise UsageError("--panel and settings of a memory need one; add --memory NAME")
-        return None
-    if "," in memory:
-        raise UsageError("one memory at a time; run the command again for another")
-    given = read_memory_options(read_settings(settings)[1], (memory,))
-    return Chosen(memory, given.get(memory, {}), panel or NATIVE)
 
 
 def typed_value(value: Any) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import log2
 from pathlib import Path
 from shlex import quote
-from typing import Literal
+from typing import Any, Literal
 
 import click
 import msgspec
@@ -39,10 +39,16 @@ from eirkit.report.table import counted as counted_noun
 LONGEST_TABLE = 24  # rows; longer curves show a selection beside the chart
 FEWEST_DRAWN = 12  # cuts
 MOST_BITS = 1_000_000  # a larger memory is a mistake
-RETRIEVALS = click.IntRange(0, 1_000)
-LIMIT_HELP = "Evaluations after which to give up."
+limit_option = option(
+    "--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help="Evaluations after which to give up."
+)
 STATED = "stated by the workload; --certify compares it with counts of small tasks"
 WARM_UP = "what only unscored warm-up steps need is not required"
+
+
+def retrievals_option(help: str = "Results that may be fetched once the question is known.") -> Callable[[Any], Any]:
+    """Return what adds --b-oracle; the command receives `retrievals`."""
+    return option("--b-oracle", "retrievals", type=click.IntRange(0, 1_000), default=0, metavar="B", help=help)
 
 
 @workload_command(example="eirkit eir curve stepwise-sum --n 64 --m 16 --h 8")
@@ -51,14 +57,7 @@ WARM_UP = "what only unscored warm-up steps need is not required"
 @graph_option
 @option("--cuts", type=IntegerList(least=0), help="Compute only these cuts, such as 16,40.  [default: all]")
 @option("--certify", is_flag=True, help="Compare the formula of a workload of your own with counts of small tasks.")
-@option(
-    "--b-oracle",
-    "retrievals",
-    type=RETRIEVALS,
-    default=0,
-    metavar="B",
-    help="Results that may still be fetched at each cut.",
-)
+@retrievals_option("Results that may still be fetched at each cut.")
 @option("--h", type=click.IntRange(min=1), help="Also print the pressure on a memory of h records.")
 @document_options
 def curve(
@@ -231,19 +230,12 @@ def _runs(demand: DemandCurve) -> list[dict[str, Cell]]:
 
 @command(example="eirkit eir count examples/timezone.py:timezone")
 @click.argument("contract", metavar="FILE.py:NAME")
-@option("--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help=LIMIT_HELP)
+@limit_option
 @option("--all", "groups", is_flag=True, help="Also list which histories, or states, share a class.")
 @option(
     "--capacity", type=click.FloatRange(0, MOST_BITS, min_open=True), metavar="BITS", help="Also print the pressure."
 )
-@option(
-    "--b-oracle",
-    "retrievals",
-    type=RETRIEVALS,
-    default=0,
-    metavar="B",
-    help="Results that may be fetched once the question is known.",
-)
+@retrievals_option()
 @document_options
 def count(contract: str, limit: int, groups: bool, capacity: float | None, retrievals: int, show: Show) -> None:
     """Count how many bits the contract NAME in FILE.py requires at the cut that it describes.

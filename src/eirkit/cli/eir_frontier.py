@@ -6,9 +6,9 @@ import click
 
 from eirkit.cli.agent_options import with_preset
 from eirkit.cli.command import Show, command, document_options, option
-from eirkit.cli.eir import LIMIT_HELP, MOST_BITS, RETRIEVALS
+from eirkit.cli.eir import MOST_BITS, limit_option, retrievals_option
 from eirkit.cli.options import preset_option, task_options
-from eirkit.eir.contract import LIMIT, load_contract
+from eirkit.eir.contract import load_contract
 from eirkit.eir.lossy import Frontier
 from eirkit.errors import UsageError
 from eirkit.lacuna.conversation.floor import world_frontier
@@ -31,15 +31,8 @@ from eirkit.report.frontier import frontier_document, task_frontier_document
     show_default=True,
     help="Share of responses, or runs, that must be right.",
 )
-@option("--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help=LIMIT_HELP)
-@option(
-    "--b-oracle",
-    "retrievals",
-    type=RETRIEVALS,
-    default=0,
-    metavar="B",
-    help="Results that may be fetched once the question is known.",
-)
+@limit_option
+@retrievals_option()
 @option("--all", "groups", is_flag=True, help="With --capacity, list which histories the encoder gives the same code.")
 @preset_option
 @task_options

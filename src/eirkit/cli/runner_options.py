@@ -66,11 +66,6 @@ class SweepProgress(LiveLine):
         if self._first:
             say(self._first)
             self._first = ""
-        self.show(now.runs, self._state(now), now.planned_runs)
-
-    def _state(self, now: Sweep) -> str:
-        if now.control:
-            return now.control
         parts = [
             f"cells {now.cells}/{now.planned_cells}",
             f"runs {now.runs}/{now.planned_runs}",
@@ -80,7 +75,7 @@ class SweepProgress(LiveLine):
             parts.append(f"${now.spent_usd:.2f}")
         if now.failed:
             parts.append(f"{now.failed} failed")
-        return "  ".join(parts)
+        self.show(now.runs, now.control or "  ".join(parts), now.planned_runs)
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -193,6 +193,11 @@ class Headline:
 Item = Table | Chart | Figure | Listing
 
 
+def charts_of(item: Chart | Figure) -> tuple[Chart, ...]:
+    """Return a chart, or the panels of a figure."""
+    return item.panels if isinstance(item, Figure) else (item,)
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A heading followed by paragraphs and then items (tables, charts and listings)."""

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from eirkit import __version__
 from eirkit.measures import POOLED, UNITS, Measure, find_measure
 from eirkit.report.colors import colored
-from eirkit.report.document import Chart, Figure, Headline, Item, Listing, Page, Section, drawn, plain_data
+from eirkit.report.document import Chart, Figure, Headline, Item, Listing, Page, Section, charts_of, drawn, plain_data
 from eirkit.report.table import Cell, Table, clean
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -248,7 +248,7 @@ def _class(numeric: bool, cells: list[str]) -> str:
 
 
 def _drawing(item: Chart | Figure, name: str) -> str:
-    charts = item.panels if isinstance(item, Figure) else (item,)
+    charts = charts_of(item)
     alts = [f"{chart.title}: {chart.alt}" for chart in charts] if isinstance(item, Figure) else [item.alt]
     alternatives = "".join(f'<p class="alt">{prose(text)}</p>' for text in alts)
     below = dict.fromkeys([item.note, *(text for chart in charts for text in (chart.note, chart.coincident))])
@@ -282,8 +282,7 @@ def _measures_of(page: Page) -> list[Measure]:
         if isinstance(item, Table):
             found += [column.measure for column in item.columns]
         elif not isinstance(item, Listing):
-            charts = item.panels if isinstance(item, Figure) else (item,)
-            found += [series.measure for chart in charts for series in chart.series]
+            found += [series.measure for chart in charts_of(item) for series in chart.series]
     return [known for measure in dict.fromkeys(found) if (known := find_measure(measure))]
 
 

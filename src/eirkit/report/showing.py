@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Literal
 
 from eirkit.report import RENDERERS
-from eirkit.report.document import Document, Figure, Item, Listing, plain_data
+from eirkit.report.document import Document, Item, Listing, charts_of, plain_data
 from eirkit.report.table import Table, clean, markdown_text, one_line
 from eirkit.report.terminal import document_lines
 
@@ -69,8 +69,7 @@ def _markdown_item(item: Item) -> Iterator[str]:
         yield item.markdown()
         yield from map(_markdown_prose, filter(None, (item.meanings(), item.note)))
     else:
-        alts = [chart.alt for chart in (item.panels if isinstance(item, Figure) else (item,))]
-        yield from map(_markdown_prose, filter(None, (*alts, item.note)))
+        yield from map(_markdown_prose, filter(None, (*(chart.alt for chart in charts_of(item)), item.note)))
 
 
 def _markdown_prose(text: str) -> str:

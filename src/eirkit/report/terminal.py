@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from rich.cells import cell_len
 
-from eirkit.report.document import Chart, Document, Figure, Item, Listing, Section, Series
+from eirkit.report.document import Chart, Document, Item, Listing, Section, Series, charts_of
 from eirkit.report.table import Column, Table, clean, one_line
 
 Style = Literal["", "bold", "dim"]
@@ -72,7 +72,7 @@ def item_lines(item: Item, width: int, *, explain: bool = False) -> Iterator[Lin
         yield from ([Line(plain(item.title), "bold")] if item.title else [])
         yield from (Line(clean(line)) for line in item.text.splitlines())
     else:
-        for chart in item.panels if isinstance(item, Figure) else (item,):
+        for chart in charts_of(item):
             yield from chart_lines(chart, width)
 
 
