@@ -331,7 +331,7 @@ def test_the_page_of_a_comparison_is_in_order(sweeps, planted):
         found = compare_folders(a, b)
         page = comparison_page(found, a, b)
         assert faults(render(page)) == []
-        assert page.answers["overall"][0].difference == found.overall[0].difference
+        assert page.answers.overall[0].difference == found.overall[0].difference
 
 
 def raw_memories(folder):

@@ -8,6 +8,7 @@ from pathlib import Path
 from shlex import quote
 
 import click
+from msgspec import structs
 
 from eirkit.cli.command import Show, command, document_options, plugins_option
 from eirkit.cli.report import FOLDER, PageFiles, by_option, measure_option, page_options, ranked, where
@@ -79,7 +80,7 @@ def _document(found: Comparison, a: Path, b: Path, written: list[Path]) -> Docum
     if written:
         sections.append(where(written))
     verdict = verdict_of(found)
-    data = {**found.document(), "verdict": verdict, "out": str(written[0]) if written else None}
+    data = structs.replace(found.document(), verdict=verdict, out=str(written[0]) if written else None)
     answer = (verdict, *filter(None, [fates_sentence(found)]))
     then = f"eirkit {'view' if written else 'compare'} {quote(str(a))}"
     then += "" if written else f" {quote(str(b))} --out comparison.html"

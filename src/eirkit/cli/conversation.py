@@ -23,7 +23,7 @@ from eirkit.lacuna.conversation.world import Dials, World, generate_world, gener
 from eirkit.lacuna.tasks.task import ConversationSpec
 from eirkit.report.document import Document, Listing, Section
 from eirkit.report.showing import TEXT_WIDTH
-from eirkit.report.table import Column, Table, counted
+from eirkit.report.table import Column, Table, cells_of, counted
 
 SCHEMA = "words/1"
 
@@ -107,7 +107,7 @@ class WorldDocument(Struct, frozen=True):
 
 def _data(world: World, dialogue: LabeledEntry, language: Language) -> WorldDocument:
     told = dialogue.sessions
-    place = {number: at for at, number in enumerate(n for n, one in enumerate(told) if one.messages)}
+    place = {number: at for at, number in enumerate(n for n, session in enumerate(told) if session.messages)}
     before = [0, *accumulate(len(dialogue.messages) for dialogue in told)]
     asked = [
         AskedQuestion(
@@ -126,7 +126,7 @@ def _data(world: World, dialogue: LabeledEntry, language: Language) -> WorldDocu
         for dialogue in told[:-1]
         if dialogue.messages
     ]
-    cuts = [0, *(cut for cut, one in enumerate(told[:-1], 1) if one.messages)]
+    cuts = [0, *(cut for cut, session in enumerate(told[:-1], 1) if session.messages)]
     return WorldDocument(
         world.seed,
         world.dials,
@@ -146,16 +146,13 @@ def _document(world: World, dialogue: LabeledEntry, language: Language, then: st
         f"session {data.floor_bits[-1]:,.1f} bits ({counted(data.floor_bytes[-1], 'byte')}) must survive to answer "
         "them all."
     )
-    rows = tuple(
-        {"day": question.day, "text": question.text, "answer": question.answer, "ability": question.ability}
-        for question in data.questions
-    )
     columns = (
         *((Column("day", "asked on"),) if world.dials.probes else ()),
         Column("text", "question", role="text"),
         Column("answer", "answer", role="text"),
         Column("ability", "ability"),
     )
+    rows = tuple(cells_of(question, columns) for question in data.questions)
     pairs = zip(data.floor_bits, data.floor_bytes, strict=True)
     floor = tuple({"session": cut, "bits": bits, "bytes": whole} for cut, (bits, whole) in enumerate(pairs) if cut)
     sizes = Column("session", "session"), Column("bits", "bits", 1), Column("bytes", "bytes")

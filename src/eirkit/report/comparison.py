@@ -12,6 +12,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Protocol
 
+from msgspec import UNSET, Struct, UnsetType
+
 from eirkit.errors import InputFileError
 from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, ROUNDING, mean_difference
 from eirkit.lacuna.findings.measures import (
@@ -106,10 +108,27 @@ class Comparison:
     units: Units = field(default_factory=Units)  # what tasks and steps are called
     side_columns: tuple[Column, ...] = ()  # what a page shows of each side
 
-    def document(self) -> dict[str, object]:
-        """Return the comparison as scripts read it: everything but how it is told."""
-        names = ("kind", "a", "b", "unit", "overall", "parts", "changes", "warnings", "sides", "contrast")
-        return {"rows" if name == "parts" else name: getattr(self, name) for name in names}
+    def document(self) -> ComparisonDocument:
+        """Return the comparison as scripts read it."""
+        names = ("kind", "a", "b", "unit", "overall", "changes", "warnings", "sides", "contrast")
+        return ComparisonDocument(rows=self.parts, **{name: getattr(self, name) for name in names})
+
+
+class ComparisonDocument(Struct, frozen=True, kw_only=True):
+    """A comparison as scripts read it; see `Comparison`."""
+
+    kind: str
+    a: str
+    b: str
+    unit: str
+    overall: tuple[Difference, ...]
+    rows: tuple[Difference, ...]
+    changes: tuple[SettingChange, ...]
+    warnings: tuple[str, ...]
+    sides: tuple[Mapping[str, Cell], ...]
+    contrast: tuple[SettingChange, ...]
+    verdict: str | UnsetType = UNSET
+    out: str | UnsetType | None = UNSET  # the page that was written
 
 
 @dataclass(frozen=True, slots=True)

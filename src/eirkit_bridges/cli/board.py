@@ -20,7 +20,7 @@ from eirkit.errors import InputFileError, UsageError
 from eirkit.records.documents import MANIFEST
 from eirkit.report.document import Document, Section
 from eirkit.report.folders import damage_named
-from eirkit.report.table import Column, Table, counted
+from eirkit.report.table import Column, Table, cells_of, counted
 from eirkit_bridges.board.checking import Checked, CheckRequest, check, without_copies
 from eirkit_bridges.board.site import board_result, refused_table, summary, track_table, write_site
 from eirkit_bridges.board.standings import entries_of, tracks_of
@@ -59,7 +59,7 @@ def submit(folder: Path, out: Path, name: str | None, plugins: bool, show: Show)
         Column("accuracy", "accuracy", percent=True),
         Column("scored", "runs"),
     )
-    rows = tuple({column.key: getattr(score, column.key) for column in columns} for score in document.scores)
+    rows = tuple(cells_of(score, columns) for score in document.scores)
     answer = (f"{out} holds: {counted(found.runs, 'run')} follow from their replies, and all scores from the runs.",)
     data = {"out": str(out), "runs": found.runs, "scores": document.scores, "seeds": document.seeds}
     table = Table("scores", "Scores that are claimed", columns, rows)

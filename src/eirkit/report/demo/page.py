@@ -8,7 +8,6 @@ from math import log2
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from eirkit.lacuna.agents.bundled import WEIGHTS
@@ -55,7 +54,7 @@ from eirkit.report.runs.evidence import rescue_section
 from eirkit.report.runs.folder import SweepFolder
 from eirkit.report.runs.page import rebuilding_section
 from eirkit.report.runs.possible import possible_section
-from eirkit.report.table import Cell, Column, Table, cells_of, counted, number, share
+from eirkit.report.table import Column, Table, cells_of, counted, number, share
 from eirkit.vestige.corpus.analysis import AnalyzedRun
 
 TITLE = "Three questions about memory, answered"
@@ -140,9 +139,8 @@ def survival_section(rows: Sequence[DemandRow], contrast: ContractContrast) -> S
         f"apart. Asked for any sum, a window of 16 needs {contrast.every_step_bits:.1f} bits; asked for the total "
         f"alone, {contrast.final_only_bits:.1f}.",
     )
-    return Section(
-        "1. How much must survive?", words, (chart, Table("peaks", "At the peak", columns, _lines(columns, rows)))
-    )
+    table = Table("peaks", "At the peak", columns, tuple(cells_of(row, columns) for row in rows))
+    return Section("1. How much must survive?", words, (chart, table))
 
 
 def retention_section(rows: Sequence[RetentionRow]) -> Section:
@@ -195,9 +193,8 @@ def recovery_section(rows: Sequence[RecoveryRow]) -> Section:
         Column("nothing_kept", "nothing kept", 1, meaning="reads if nothing is"),
         Column("depth", "depth", 1, meaning="steps one after the other that this goes back"),
     )
-    table = Table(
-        "recovery", f"Reads to rebuild a lost result, mean of {rows[0].cones:,} results", columns, _lines(columns, rows)
-    )
+    title = f"Reads to rebuild a lost result, mean of {rows[0].cones:,} results"
+    table = Table("recovery", title, columns, tuple(cells_of(row, columns) for row in rows))
     words = ("What was stored is fetched. What was not is computed again from its inputs, which may be lost as well.",)
     return Section("3. What does it cost to rebuild it?", words, (table,))
 
@@ -274,18 +271,11 @@ def corpus_section(corpus: Analyzed) -> Section:
     """Return the section on a synthetic corpus in which demand causes failure by construction."""
     auc = corpus.auc
     odds = CORPUS.effects.demand_odds
-    found = (
-        ""
-        if auc is None or auc.estimate is None
-        else (
-            f" A failed run needed more than a successful one with probability {auc.estimate:.2f}"
-            + (
-                f" (95% interval {auc.low:.2f} to {auc.high:.2f})."
-                if auc.low is not None and auc.high is not None
-                else "."
-            )
-        )
-    )
+    found = ""
+    if auc is not None and auc.estimate is not None:
+        known = auc.low is not None and auc.high is not None
+        interval = f" (95% interval {auc.low:.2f} to {auc.high:.2f})" if known else ""
+        found = f" A failed run needed more than a successful one with probability {auc.estimate:.2f}{interval}."
     words = (
         f"{CORPUS.runs} made-up runs with a planted effect: each doubling of what had to be kept multiplies the odds "
         f"of failure by {odds}, and the analysis has to find it.{found} In recorded runs the same figure is "
@@ -318,18 +308,9 @@ def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = F
         rescue=ShownRescue(rescued.rows, rescued.repair_effect, rescued.contrasts, rescued.failures),
         substitutes=count_substitutes(list(substitutes(sweep.folder, RESCUED))),
         recorded=RecordedFigures(
-            run.run.run_id,
-            run.run.turns,
-            run.run.peak_demand_tokens,
-            run.run.peak_cut,
-            run.run.read_tokens,
-            run.run.dead_read_tokens,
-            len(corpus.runs),
-            None if auc is None else auc.estimate,
+            **{name: getattr(run.run, name) for name in RecordedFigures.__struct_fields__ if hasattr(run.run, name)},
+            planted_runs=len(corpus.runs),
+            failure_auc=None if auc is None else auc.estimate,
         ),
     )
     return demonstration_page(figures, sweep, run, corpus)
-
-
-def _lines(columns: Sequence[Column], rows: Sequence[Struct]) -> tuple[dict[str, Cell], ...]:
-    return tuple(cells_of(row, columns) for row in rows)

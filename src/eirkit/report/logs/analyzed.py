@@ -8,10 +8,10 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from eirkit.errors import InputFileError
-from eirkit.records.analysis import AnalysisSummary, CohortStatistics
+from eirkit.records.analysis import AnalysisSummary, CohortStatistics, MeasuringOptions
 from eirkit.report.comparison import Comparison, MeasuredPair, changes_between, comparers, difference_of
 from eirkit.report.logs.sentences import GOAL_COLUMNS
 from eirkit.report.table import Column
@@ -112,7 +112,11 @@ def compare_analyses(a: Path, b: Path, *, plugins: bool) -> Comparison:
     for name, of in MEASURES.items():
         if pairs := list(_pairs(left, right, key, of)):
             overall.append(difference_of("", name, pairs))
-    changes = changes_between(*(_setup(read_analysis(folder)) for folder in (a, b)))
+    setups = (
+        _Setup(found.eirkit, found.options, sorted(found.formats), sorted(found.goal_sources))
+        for found in map(read_analysis, (a, b))
+    )
+    changes = changes_between(*map(to_builtins, setups))
     names = folder_names([a, b])
     sides = analyze_cohorts([a, b], AnalysisPlan(), by="folder", analyses=()).cohorts
     warnings = tuple(_warnings(left, right, [change.name for change in changes], by_run=by_run))
@@ -130,10 +134,13 @@ def compare_analyses(a: Path, b: Path, *, plugins: bool) -> Comparison:
     )
 
 
-def _setup(summary: AnalysisSummary) -> dict[str, object]:
-    """Return the settings of an analysis, without the run counts by format and goal, which are results."""
-    names = {"formats": sorted(summary.formats), "goal_sources": sorted(summary.goal_sources)}
-    return {"eirkit": summary.eirkit, "options": to_builtins(summary.options), **names}
+class _Setup(Struct, frozen=True):
+    """The settings of an analysis, without the run counts by format and goal, which are results."""
+
+    eirkit: str
+    options: MeasuringOptions
+    formats: list[str]
+    goal_sources: list[str]
 
 
 def _pairs(left: RunColumns, right: RunColumns, key: str, of: Callable[[RunColumns], Floats]) -> Iterator[MeasuredPair]:

@@ -70,21 +70,20 @@ def held_by_store(floors: Iterable[RunFloor | None], in_sight: int, made: Sequen
         made: how many records there are after each step.
     """
     found = list(floors)
-    if not found or any(one is None for one in found):
+    known = [floor for floor in found if floor is not None]
+    if not known or len(known) < len(found):
         return Held(None, "what was stored was not recorded, as it is only for workloads whose EIR has a closed form")
-    known = [one for one in found if one is not None]
-    if any(one.counted != "system" for one in known):
+    if any(floor.counted != "system" for floor in known):
         return Held(None, "how many records are stored is not reported")
-    return Held(max(_largest(one, in_sight, made, record_bits) for one in known))
-
-
-def _largest(floor: RunFloor, in_sight: int, made: Sequence[int], record_bits: float) -> float:
-    cuts = zip(floor.held_records, floor.held_bytes, made, strict=True)
-    seen = in_sight * record_bits
-    return max(
-        min(min(int(count) + in_sight, most) * record_bits, math.inf if size is None else 8 * float(size) + seen)
-        for count, size, most in cuts
+    sizes = (
+        min(
+            min(int(count) + in_sight, most) * record_bits,
+            math.inf if size is None else 8 * float(size) + in_sight * record_bits,
+        )
+        for floor in known
+        for count, size, most in zip(floor.held_records, floor.held_bytes, made, strict=True)
     )
+    return Held(max(sizes))
 
 
 class PossibleFigures(Struct, frozen=True, kw_only=True):
