@@ -15,12 +15,13 @@ from msgspec import structs
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.lacuna.findings.command_line import merged_grid, restricted_grid, sweep_command
 from eirkit.lacuna.findings.conversations import INSTRUCTION
-from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS
+from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, clustered_share, mean_share, proportion
 from eirkit.lacuna.findings.ranking import MOST_TASKS, Ranking, RankingFigures, rank
 from eirkit.lacuna.findings.summary import LOST, pool_outcomes
 from eirkit.lacuna.findings.validity import system_remarks
 from eirkit.lacuna.tasks.workload import Units, find_workload, units_of
 from eirkit.measures import Measure
+from eirkit.records.evidence import Interval
 from eirkit.records.sweeps import CellRow
 from eirkit.report.folders import kind_of, maker_of, records_of
 from eirkit.report.runs.folder import AXES, FIGURES, ScoredRun, SweepFolder, measure_of, read_sweep
@@ -78,6 +79,7 @@ class Choice:
     seconds: float | None = None  # that the calls of that run would take, at the pace of these
     folder: Path = Path()  # of the first candidate
     limited: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # runs at their limit of actions, of how many
+    intervals: Mapping[str, Interval] = field(default_factory=dict)  # of each candidate's accuracy alone
 
     def figures(self) -> ChoiceFigures:
         """Return everything that scripts receive."""
@@ -123,6 +125,21 @@ class CaseValues:
             rankings=rankings,
             weights=self.weights,
         )
+
+    def accuracy(self, name: str, steps: int) -> Interval:
+        """Return the accuracy of a candidate with the interval that the tables of a sweep have.
+
+        Args:
+            steps: that were scored in all its runs.
+        """
+        values, tasks = self.of[name], [case.task for case in self.cases]
+        if self.weights is None:
+            return mean_share(values, tasks, steps)
+        asked, right = Counter[str](), Counter[str]()
+        for task, value, weight in zip(tasks, values, self.weights, strict=True):
+            asked[task] += round(weight)
+            right[task] += round(value * weight)
+        return clustered_share([(right[task], asked[task]) for task in asked], proportion(right.total(), asked.total()))
 
 
 def choose(
@@ -190,7 +207,12 @@ def choose(
         None if needed is None else seconds_of(leading, needed),
         first.folder,
         {name: counts for name, own in found.items() if (counts := _limited(own))[0]},
+        {name: values.accuracy(name, _steps(found[name])) for name in names.all if measure == "accuracy"},
     )
+
+
+def _steps(cases: Sequence[Sequence[ScoredRun]]) -> int:
+    return sum(run.score.steps for runs in cases for run in runs)
 
 
 def _limited(cases: Sequence[Sequence[ScoredRun]]) -> tuple[int, int]:

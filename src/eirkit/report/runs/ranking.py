@@ -311,14 +311,13 @@ def _costs(choice: Choice) -> Iterator[tuple[str, str, str, Mapping[str, float |
 
 
 def ranking_chart(choice: Choice) -> Chart:
-    """Return the candidates' means as bars from best to worst."""
+    """Return the candidates' means from best to worst, of accuracy with the interval of each."""
     standings = choice.ranking.standings
-    series = Series.of(
-        choice.measure,
-        "bars",
-        tuple(standing.name for standing in standings),
-        tuple(standing.value for standing in standings),
-    )
+    names, values = tuple(standing.name for standing in standings), tuple(standing.value for standing in standings)
+    series = Series.of(choice.measure, "bars", names, values)
+    if choice.intervals:
+        low, high = (tuple(getattr(choice.intervals[name], end) for name in names) for end in ("low", "high"))
+        series = replace(series, mark="points", low=low, high=high)
     if choice.pooled:
         series = replace(series, measure="")  # its definition is the mean over runs
     told = listed([f"{standing.name} {_shown(choice.measure, standing.value)}" for standing in standings])
