@@ -77,7 +77,9 @@ def test_the_sentence_says_these_figures(chain):
     page = page_of(chain)
     found, repair = losses_of(chain.rows), repair_near(chain)
     first = page.headline.sentences[0]
-    assert page.headline.number == share(found.lost_share)
+    accuracies = sorted(row.accuracy for row in chain.rows)
+    assert page.headline.number == share(accuracies[0])
+    assert f", {share(accuracies[-1])} (" in page.headline.caption
     assert first.startswith(
         f"{share(found.lost_share)} of the steps that need an earlier answer lacked it in context; "
     )

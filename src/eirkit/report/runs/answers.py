@@ -213,10 +213,22 @@ def headline_of(
         if all(row.model.startswith("agent/") for row in rows):  # which eirkit cannot start
             control = "let the agent come again to `eirkit mcp serve` with --h at least n, where nothing is missing"
         sentences += [*_standing(rows, losses, control), *_left_out(rows, losses)]
-    number = share(1.0 if losses.all_came_back else losses.lost_share)
     if ranked is not None:
         return Headline(ranked.number, ranked.caption, tuple(sentences))
-    return Headline(number, _caption(losses), tuple(sentences))
+    if (ends := None if losses.external else _least_and_most_accurate(rows, losses)) is not None:
+        return Headline(*ends, tuple(sentences))
+    return Headline(share(1.0 if losses.all_came_back else losses.lost_share), _caption(losses), tuple(sentences))
+
+
+def _least_and_most_accurate(rows: Sequence[CellRow], losses: Losses) -> tuple[str, str] | None:
+    """Return the lowest accuracy of the settings that are shown and, in words, the highest; None if they are equal."""
+    shown = _shown(rows, losses)
+    least, most = (pick(shown, key=lambda row: row.accuracy or 0.0) for pick in (min, max))
+    if least.accuracy == most.accuracy:
+        return None
+    named = Coordinates(shown)
+    rest = f"{share(most.accuracy)} ({named.label(most)})"
+    return share(least.accuracy), f"of steps were right ({named.label(least)}), {rest}"
 
 
 def _breakdown(failures: Sequence[FailureGroup]) -> Headline:
@@ -293,9 +305,14 @@ def _causes(losses: Losses) -> str:
     return f"{share(wrong)} of steps were wrong: {', '.join(told)}"
 
 
+def _shown(rows: Sequence[CellRow], losses: Losses) -> list[CellRow]:
+    """Return the rows that the losses are about."""
+    return [row for row in rows if row.scored and (row.claims or not losses.claims) and row.validity.sentence is None]
+
+
 def _range(rows: Sequence[CellRow], losses: Losses) -> list[str]:
     """Return a sentence that names the cells that lost least and most, if there are several."""
-    shown = [row for row in rows if row.scored and (row.claims or not losses.claims) and row.validity.sentence is None]
+    shown = _shown(rows, losses)
     if losses.external:
         shown = [row for row in shown if _asked(row)]
     lost = [(_share_of([row], *LOST) if losses.external else row.miss_rate, row) for row in shown]

@@ -179,6 +179,7 @@ class SweepAnswers(Struct, frozen=True):
 
 
 TITLE = "What this memory kept, and why steps were wrong"
+CONTROLLED_TITLE = "What stayed in context, and why steps were wrong"
 
 
 def page_of(sweep: SweepFolder, pivot: Pivot | None = None) -> Page:
@@ -205,7 +206,8 @@ def _page_in_steps(sweep: SweepFolder, pivot: Pivot) -> Page:
     if choice is not None:
         sections = (choice_section(choice), *sections)
     answers = SweepAnswers(losses, repair, None if choice is None else choice.figures(), sweep.rows)
-    return Page(TITLE, headline, sections, sweep.name, answers, "lacuna-run")
+    is_external = any(row.memory is not None for row in sweep.rows)
+    return Page(TITLE if is_external else CONTROLLED_TITLE, headline, sections, sweep.name, answers, "lacuna-run")
 
 
 def repair_near(sweep: SweepFolder) -> Repair | None:
@@ -249,7 +251,10 @@ def _is_alike(sweep: SweepFolder, asked: RescueSettings) -> bool:
 
 
 def _sections(sweep: SweepFolder, losses: Losses | None, pivot: Pivot) -> Iterable[Section | None]:
+    is_external = any(row.memory is not None for row in sweep.rows)
     yield progress_section(sweep)
+    if not is_external:  # the chart that such a sweep is made for
+        yield pressure_section(sweep)
     yield accuracy_section(sweep) if any(row.scored for row in sweep.rows) else None
     yield pivot_section(sweep, pivot)
     yield causes_section(sweep)
@@ -259,7 +264,8 @@ def _sections(sweep: SweepFolder, losses: Losses | None, pivot: Pivot) -> Iterab
     if not rescues and losses is not None and losses.wrong_steps:
         words = f"Not measured; run `{next_rescue(sweep)}`, then make this page again."
         yield Section("What restoring missed records does", (words,))
-    yield pressure_section(sweep)
+    if is_external:
+        yield pressure_section(sweep)
     yield demand_section(sweep)
     yield possible_section(sweep)
     yield first_miss_section(sweep)

@@ -231,7 +231,7 @@ def word_headline(rows: Sequence[CellRow]) -> Headline:
         figure, name = max(kept, key=lambda pair: pair[0])
         caption = f"of the checks of standing instructions found them followed ({name})"
     said, unit = [], units_of([named.row.workload for named in scored]).task
-    for named in scored:
+    for named in sorted(scored, key=lambda named: -named.every.accuracy):
         every, answers = named.every, named.answers
         outcomes = sorted(((count, outcome) for outcome, count in answers.outcomes.items() if count), reverse=True)
         why = ", ".join(f"{ANSWER_MEASURES[outcome].label} {count}" for count, outcome in outcomes[:3])
