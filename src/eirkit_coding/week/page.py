@@ -138,11 +138,12 @@ def _compaction_words(total: WeekSums) -> str:
     if not total.compactions:
         return "No compaction"
     lost = break_counts(convert(to_builtins(total), BreakCounts))
+    which = "it" if total.compactions + total.clears == 1 else "they"
     if not total.reread_tokens:
-        return f"What {lost} cost is unknown: nothing that they dropped is known to have been read again"
+        return f"What {lost} cost is unknown: nothing that {which} dropped is known to have been read again"
     has_price = (total.reread_usd or 0) >= CENT
     cost = f"${total.reread_usd:,.2f}" if has_price else counted(total.reread_tokens, "token")
-    return f"{lost[0].upper()}{lost[1:]} cost at least {cost} of it, for reading again what they dropped"
+    return f"{lost[0].upper()}{lost[1:]} cost at least {cost} of it, for reading again what {which} dropped"
 
 
 def _change(week: Week) -> str:
