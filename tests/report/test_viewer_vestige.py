@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
+from eirkit.cli import run
 from eirkit.errors import InputFileError
 from eirkit.records.analysis import TABLES, CutRow, RunRow
 from eirkit.report.viewer import routes
@@ -86,6 +87,15 @@ def test_turns_add_up_to_the_run(root):
         assert sum(turn["reads"] for turn in document["turns"]) == row["reads"]
         assert sum(turn["dead"] for turn in document["turns"]) == row["dead_reads"]
         assert max(cut["demand_tokens"] for cut in document["cuts"]) == row["peak_demand_tokens"]
+
+
+def test_a_run_begins_with_what_a_compaction_dropped(tmp_path):
+    session = Path(__file__).parents[2] / "examples" / "compacted_session.jsonl"
+    assert run(["vestige", "analyze", str(session), "--out", str(tmp_path / "session")]) == 0
+    dropped, broken, peak = ask(viewer(tmp_path), "/api/run", at="session", run="opening-hours")["answer"]
+    assert dropped.startswith("The compaction before turn 10: 5 files of 490 tokens may have been needed; 490 tokens")
+    assert broken.endswith("was not in the context from turn 10 on, and was broken in turn 14.")
+    assert peak == "Most was needed before turn 9: 490 tokens of files."
 
 
 @pytest.fixture(scope="module")

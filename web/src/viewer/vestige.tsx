@@ -107,7 +107,16 @@ export function Headline({ run }: { run: RunView }) {
     [label(row.unit === "tokens" ? "peak_demand_tokens" : "later_used_peak"), peakWords(row)],
     ["dead reads", deadWords(run)],
   ];
-  return <Figures figures={figures} />;
+  return (
+    <>
+      <div class="answer">
+        {run.answer.map((sentence) => (
+          <p key={sentence}>{sentence}</p>
+        ))}
+      </div>
+      <Figures figures={figures} />
+    </>
+  );
 }
 
 // Counted from the actions that are drawn, so that the figure is the number of dots.

@@ -6,7 +6,7 @@ instead of reading a table of millions of rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -32,6 +32,7 @@ from eirkit.records.analysis import (
     Visibility,
 )
 from eirkit.report.logs.break_sentences import break_line
+from eirkit.report.table import counted
 from eirkit.report.viewer.tables import ArrowColumns, Field, RowTable, telling
 from eirkit.vestige.demand.gold_patches import GoldPatches, old_lines
 from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
@@ -173,6 +174,7 @@ class RunView(Struct, frozen=True, kw_only=True):
 
     kind: Literal["vestige"] = "vestige"
     run: RunRow
+    answer: tuple[str, ...]  # sentences on what was dropped and needed
     visibility: Visibility
     turns: tuple[TurnCounts, ...]
     actions: tuple[ActionRow, ...]
@@ -199,7 +201,7 @@ def run_view(
     actions = tables.rows(ActionRow, run_id)
     hidden = tables.rows(HiddenLine, run_id)
     clips, breaks = tables.rows(ClippedView, run_id), tables.rows(BreakCost, run_id)
-    anomalies = tables.rows(Anomaly, run_id)
+    anomalies, instructions = tables.rows(Anomaly, run_id), tables.rows(InstructionFate, run_id)
     lost = old_lines(gold.get(run.task_id), {line.path for line in hidden}) if gold is not None and hidden else {}
     events = [
         *((cost.cut, f"{cost.kind}: {break_line(cost)}") for cost in breaks),
@@ -209,6 +211,7 @@ def run_view(
     ]
     return RunView(
         run=run,
+        answer=tuple(answer_of(run, breaks, instructions)),
         visibility=tables.summary.options.visibility,
         turns=turns_of(run.turns, actions, events),
         actions=actions[:MOST_ACTIONS],
@@ -223,9 +226,23 @@ def run_view(
         breaks=breaks,
         dropped=tables.rows(DroppedState, run_id),
         entities=tables.rows(EntityDemand, run_id),
-        instructions=tables.rows(InstructionFate, run_id),
+        instructions=instructions,
         has_logs=has_logs,
     )
+
+
+def answer_of(run: RunRow, breaks: Sequence[BreakCost], instructions: Sequence[InstructionFate]) -> Iterator[str]:
+    """Yield what the compaction or clear that dropped most took, what was broken after one, and the peak of demand."""
+    if measured := [cost for cost in breaks if cost.measured]:
+        worst = max(measured, key=lambda cost: cost.dropped_tokens)
+        others = f", the one of {len(breaks):,} that dropped most" if len(breaks) > 1 else ""
+        yield f"The {worst.kind} before turn {worst.cut}{others}: {break_line(worst)}."
+    for instruction in instructions:
+        if instruction.broken_turn is not None:
+            since = f"not in the context from turn {instruction.cut} on"
+            yield f"“{instruction.text}” was {since}, and was broken in turn {instruction.broken_turn}."
+    if run.peak_demand_tokens:
+        yield f"Most was needed before turn {run.peak_cut}: {counted(run.peak_demand_tokens, 'token')} of files."
 
 
 def turns_of(turns: int, actions: Sequence[ActionRow], events: Sequence[tuple[int, str]]) -> tuple[TurnCounts, ...]:
