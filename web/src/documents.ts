@@ -630,6 +630,7 @@ export interface Sibling {
 export interface RunView {
   kind: "vestige";
   run: RunRow;
+  answer: string[];
   visibility: "environment" | "seen";
   turns: TurnCounts[];
   actions: ActionRow[];

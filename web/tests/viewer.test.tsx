@@ -151,7 +151,7 @@ describe("dead reads", () => {
     ...[6, 7, 8, 9].map((turn) => action(turn, "read", false, false)),
     action(10, "write", false, true),
   ];
-  const runOf = (row: Partial<RunRow>) => ({ run: { unit: "tokens", reads: 9, dead_reads: 2, goal_files: [], ...row }, goal: [], actions, clips: [], turns: actions.map(({ turn }) => ({ turn })) }) as unknown as RunView;
+  const runOf = (row: Partial<RunRow>) => ({ run: { unit: "tokens", reads: 9, dead_reads: 2, goal_files: [], ...row }, goal: [], answer: [], actions, clips: [], turns: actions.map(({ turn }) => ({ turn })) }) as unknown as RunView;
   const drawn = (run: RunView) => {
     const groups = [...actionPicture(run, 1, 800, () => {}).querySelectorAll('g[aria-label="dot"]')];
     return groups.filter((group) => group.getAttribute("fill") === "var(--faint)").map((group) => group.querySelectorAll("path, circle").length);
