@@ -47,6 +47,7 @@ from eirkit.records.money import RAISE
 from eirkit.records.runs import CAUSES, RETURNED
 from eirkit.records.sweeps import CellRow, MemoryRow, Summary
 from eirkit.report.document import Document, Listing, Section
+from eirkit.report.runs.answers import unread_headline, unread_replies
 from eirkit.report.runs.folder import Coordinates, condition_of
 from eirkit.report.runs.page import memory_tables
 from eirkit.report.runs.words import answer_in_words, word_tables
@@ -244,8 +245,13 @@ def _document(folder: Path, summary: Summary, cap: Callable[[], str | None]) -> 
     where = quote(str(folder))
     several = len({row.memory for row in summary.rows if row.scored and row.memory is not None}) > 1
     then = _again(folder, summary, cap) if again else f"eirkit {'choose' if several else 'report'} {where}"
+    manifest, answer = read_manifest(folder), [_answer(summary)]
+    unread = unread_replies(summary.rows, manifest)
+    if unread_headline(summary.rows, manifest) is not None:
+        then, answer = unread[0].command, []
+    answer += [model.sentence for model in unread]
     data = SweepDocument(out=str(folder), **structs.asdict(summary))
-    return Document("lacuna-run", f"Sweep in {folder}", (_answer(summary),), data, tuple(sections), next=then)
+    return Document("lacuna-run", f"Sweep in {folder}", tuple(answer), data, tuple(sections), next=then)
 
 
 def _answer(summary: Summary) -> str:

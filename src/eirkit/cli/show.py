@@ -17,11 +17,15 @@ from eirkit.cli.command import NameList, Show, command, document_options, option
 from eirkit.cli.options import SeedList
 from eirkit.cli.report import FOLDER
 from eirkit.errors import InputFileError, UsageError
+from eirkit.lacuna.agents.protocol import show_form
 from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, KIND_MEASURES, OUTCOME_MEASURES
 from eirkit.lacuna.findings.why import WhyCard, way_measure
+from eirkit.lacuna.models.model import ActionForm, NumberForm, TextForm
+from eirkit.lacuna.tasks.task import TaskInstance
 from eirkit.lacuna.tasks.workload import units_of
 from eirkit.records.events import ModelExchange
+from eirkit.records.settings import TEXT
 from eirkit.report.document import Document, Item, Listing, Section
 from eirkit.report.folders import kind_of, maker_of, records_of
 from eirkit.report.table import Cell, Column, Table, counted, listed
@@ -253,13 +257,26 @@ def _explanation(folder: Path, runs: FolderRuns, run: LacunaRun, step: int) -> D
     sections = [*([Section("", words)] if words else []), *(Section("", (), (table,)) for table in tables)]
     replies = [] if card.correct or card.submitted is not None else list(_replies(run, step))
     if replies:
-        sections.append(Section("", (), (Listing("replies", "What was replied", "\n\n".join(replies)),)))
+        asked = Listing("asked-form", "The form asked for", _asked_form(run, step))
+        shown = dict.fromkeys(replies)  # asked again, a model may say the same again
+        sections.append(Section("", (), (asked, Listing("replies", "What was replied", "\n\n".join(shown)))))
     links = tuple(_links(folder, name, card, alike))
     sections += [Section("", (), links)] if links else []
     then = "" if links else f"eirkit show {quote(str(folder))} {quote(name)}"
     data = {"folder": str(folder), "run": name, **asdict(card.figures()), "replies": replies, "similar": alike}
     title = f"{run.units.step.capitalize()} {step} of {name}"
     return Document("show", title, (first,), data, tuple(sections), next=then)
+
+
+def _asked_form(run: LacunaRun, step: int) -> str:
+    """Return the form in which a reply to a step was asked for."""
+    setting, task = run.record.setting, run.task.instance
+    protocol = setting.settings.protocol or TEXT
+    if not isinstance(task, TaskInstance):
+        return show_form(TextForm(), protocol)
+    width, q = len(task.step(step).answer), task.spec.q
+    is_controlled = setting.access.is_controlled
+    return show_form(NumberForm(step, width, q) if is_controlled else ActionForm((), width, q), protocol)
 
 
 def _replies(run: LacunaRun, step: int) -> Iterator[str]:

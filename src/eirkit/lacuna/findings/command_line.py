@@ -168,6 +168,12 @@ def rescue_command(row: CellRow, manifest: Manifest, seeds: Sequence[int], out: 
     return shlex.join(words)
 
 
+def selftest_command(model: str, manifest: Manifest) -> str:
+    """Return the command that tries a model of a sweep with a few short tasks, with the same options."""
+    grid = next(grid for grid in manifest.settings["grid"] if model in grid["model"])
+    return shlex.join(["eirkit", "selftest", "--model", model, *model_words(grid["model_options"])])
+
+
 def _memory_words(memory: str, panel: str | None, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield the command-line options of a memory."""
     yield from ("--memory", memory)

@@ -54,6 +54,7 @@ from eirkit.records.sweeps import (
 )
 
 SUMMARY_SCHEMA = "summary/1"
+MOSTLY = 0.5  # share of replies above which those without the form asked for are the answer
 FEWEST_ANSWERS = 8  # with fewer answers, a constant answer is not suspect
 RAISED_TOKENS, USUAL_TOKENS = 16_384, 1024  # of a reply; `ModelOptions` raises the limit of models that reason
 LOST: tuple[Outcome, ...] = tuple(
@@ -461,6 +462,11 @@ _SILENT_WORDS = {
     "filtered": "withheld by a content filter",
     "refused": "a refusal",
 }
+
+
+def is_unread(row: CellRow) -> bool:
+    """True if most replies of a row had not the form asked for, so that it says nothing about what was remembered."""
+    return row.faults.get("malformed", 0) > MOSTLY * row.steps
 
 
 def silences(rows: Iterable[CellRow]) -> Iterator[str]:

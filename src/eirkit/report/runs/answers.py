@@ -11,12 +11,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from eirkit.lacuna.findings.command_line import selftest_command
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, OUTCOME_MEASURES
-from eirkit.lacuna.findings.summary import LOST, NOT_ASKED
+from eirkit.lacuna.findings.summary import LOST, NOT_ASKED, is_unread
 from eirkit.records.events import Cause
 from eirkit.records.evidence import RescueResult
 from eirkit.records.runs import CAUSES, Outcome
-from eirkit.records.sweeps import CellRow, FailureGroup
+from eirkit.records.settings import TEXT
+from eirkit.records.sweeps import CellRow, FailureGroup, Manifest
 from eirkit.report.document import Headline
 from eirkit.report.runs.folder import Coordinates
 from eirkit.report.table import counted, listed, share
@@ -83,7 +85,7 @@ class Repair:
 
 def losses_of(rows: Sequence[CellRow]) -> Losses | None:
     """Return the losses over cells that pass the control, else over those not excluded; None without any."""
-    scored = [row for row in rows if row.scored and row.validity.sentence is None]
+    scored = [row for row in rows if row.scored and row.validity.sentence is None and not is_unread(row)]
     sound = [row for row in scored if row.claims]
     basis = sound or [row for row in scored if not row.is_withheld]
     if not basis:
@@ -218,6 +220,53 @@ def headline_of(
     if (ends := None if losses.external else _least_and_most_accurate(rows, losses)) is not None:
         return Headline(*ends, tuple(sentences))
     return Headline(share(1.0 if losses.all_came_back else losses.lost_share), _caption(losses), tuple(sentences))
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadReplies:
+    """A model whose replies mostly had not the form that was asked for, and the command that looks into it."""
+
+    model: str
+    unread: int
+    replies: int
+    command: str
+    is_text: bool  # that the form was one line of text, which every server takes
+
+    @property
+    def sentence(self) -> str:
+        which = f"{share(self.unread / self.replies)} of {self.replies:,} replies"
+        said = f"{self.model}: {which} could not be read in the form asked for, so nothing is said about memory"
+        otherwise = "" if self.is_text else ", and use `--protocol text` if its server takes no notice of that form"
+        return f"{said}; run `{self.command}`{otherwise}."
+
+
+def unread_replies(rows: Sequence[CellRow], manifest: Manifest) -> list[UnreadReplies]:
+    """Return the models whose replies mostly could not be read, over the settings in which that is so."""
+    given = {model: grid["model_options"] for grid in manifest.settings["grid"] for model in grid["model"]}
+    found: dict[str, list[CellRow]] = {}
+    for row in rows:
+        if row.scored and is_unread(row) and row.model in given:  # not an agent that came by itself
+            found.setdefault(row.model, []).append(row)
+    return [
+        UnreadReplies(
+            model,
+            sum(row.faults["malformed"] for row in own),
+            sum(row.steps for row in own),
+            selftest_command(model, manifest),
+            given[model].get("protocol") == TEXT,
+        )
+        for model, own in found.items()
+    ]
+
+
+def unread_headline(rows: Sequence[CellRow], manifest: Manifest) -> Headline | None:
+    """Return the headline of a sweep in whose every setting most replies could not be read; None for another one."""
+    scored = [row for row in rows if row.scored]
+    if not (found := unread_replies(scored, manifest)) or not all(map(is_unread, scored)):
+        return None
+    unread = sum(one.unread for one in found) / sum(one.replies for one in found)
+    caption = "of replies could not be read in the form asked for"
+    return Headline(share(unread), caption, tuple(one.sentence for one in found))
 
 
 def _least_and_most_accurate(rows: Sequence[CellRow], losses: Losses) -> tuple[str, str] | None:

@@ -23,7 +23,15 @@ from eirkit.records.sweeps import CellRow, MemoryRow
 from eirkit.report.document import Axis, Chart, Listing, Page, Section, Series, facts
 from eirkit.report.folders import kind_of, pages, records_of
 from eirkit.report.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
-from eirkit.report.runs.answers import Losses, Repair, headline_of, losses_of, repair_of
+from eirkit.report.runs.answers import (
+    Losses,
+    Repair,
+    headline_of,
+    losses_of,
+    repair_of,
+    unread_headline,
+    unread_replies,
+)
 from eirkit.report.runs.choice import ChoiceFigures, choice_in
 from eirkit.report.runs.demand import demand_section
 from eirkit.report.runs.evidence import gates_table, rescue_section, section_of, standings_table, undecided_words
@@ -193,8 +201,12 @@ def page_of(sweep: SweepFolder, pivot: Pivot | None = None) -> Page:
     told = any(row.conversation is not None for row in sweep.rows)
     make: Callable[[SweepFolder, Pivot], Page] = extensions.load(CONVERSATIONS) if told else _page_in_steps
     page = make(sweep, pivot)
+    headline = unread_headline(sweep.rows, sweep.manifest)
+    if headline is None:
+        unread = (model.sentence for model in unread_replies(sweep.rows, sweep.manifest))
+        headline = replace(page.headline, sentences=(*page.headline.sentences, *unread))
     said = chosen_words(pivot, len(sweep.rows), cells)
-    return replace(page, headline=replace(page.headline, sentences=(*page.headline.sentences, *said)))
+    return replace(page, headline=replace(headline, sentences=(*headline.sentences, *said)))
 
 
 def _page_in_steps(sweep: SweepFolder, pivot: Pivot) -> Page:
