@@ -9,7 +9,7 @@ import pytest
 
 from eirkit.cli import run as command_line
 from tests import runs
-from tests.lacuna.servers import ModelServer, says
+from tests.lacuna.servers import ModelServer, answers_as, says
 
 SMALL = ("store-recall", "--n", "12", "--m", "4")
 
@@ -52,3 +52,26 @@ def test_replies_that_cannot_be_read_are_the_answer(tasks, say):
         f'The form asked for {{"work": "…", {asked}}} What was replied I believe that it is the seventh. Look' in shown
     )
     assert len(json.loads(say("show", "out", name, "3", "--json"))["replies"]) == 2
+
+
+@pytest.fixture
+def prices(tmp_path):
+    path = tmp_path / "prices.toml"
+    path.write_text('[prices]\n"openai/mine" = { input = 10, output = 10, as_of = 2026-01-01 }\n')
+    return path
+
+
+def test_a_dry_run_of_the_rest_has_the_rest_of_the_control(say, prices):
+    with ModelServer(answers_as("calculator")) as server:
+        how = ("--model", "openai/mine", "--base-url", server.url, "--prices", prices)
+        tasks = ("stepwise-sum", "--n", "12", "--m", "4", "--h", "4", "--seeds", "0:2", "--control")
+        whole = json.loads(say("lacuna", "run", *tasks, *how, "--dry-run", "--json"))
+        assert whole["control"]["runs"] > whole["sweep"]["runs"] == 2
+        say("lacuna", "run", *tasks, *how, "--cap-usd", "0.04", "--out", "out", code=1)
+        paid = len(server.received)
+        rest = json.loads(say("lacuna", "run", "--resume", "out", "--dry-run", "--json"))
+        assert rest["calls"] == whole["calls"] - paid
+        say("lacuna", "run", "--resume", "out", "--cap-usd", "none")
+        assert len(server.received) - paid == rest["calls"]
+        done = json.loads(say("lacuna", "run", "--resume", "out", "--dry-run", "--json"))
+        assert (done["calls"], done["control"]["runs"]) == (0, 0)

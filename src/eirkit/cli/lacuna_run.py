@@ -45,7 +45,7 @@ from eirkit.lacuna.runs.suite import Suite, load_suite, read_suite
 from eirkit.lacuna.runs.sweep import recorded_suite, resume_sweep, start_sweep
 from eirkit.records.money import RAISE
 from eirkit.records.runs import CAUSES, RETURNED
-from eirkit.records.sweeps import CellRow, MemoryRow, Summary
+from eirkit.records.sweeps import CellRow, MemoryRow, Summary, read_verdicts
 from eirkit.report.document import Document, Listing, Section
 from eirkit.report.runs.answers import unread_headline, unread_replies
 from eirkit.report.runs.folder import Coordinates, condition_of
@@ -188,7 +188,11 @@ class SweepEstimate(PlanEstimate, frozen=True, kw_only=True):
 
 
 def _estimate(suite: Suite, control: bool | None, runner: RunnerOptions) -> Document:
-    budget, before = runner.kept_budget(), control_plan(suite, control)
+    budget, settled = runner.kept_budget(), set[str]()
+    if runner.resume is not None:
+        control = read_manifest(runner.resume).control if control is None else control
+        settled = {verdict.key for verdict in read_verdicts(runner.resume) if not verdict.failures}
+    before = control_plan(suite, control, settled)
     estimates = estimate_plan(suite, budget, runner.recorded())
     controls = estimate_plan(before, budget, runner.recorded(control=True), every_seed=True)
     sweep, own = PartEstimate.of(estimates), PartEstimate.of(controls)
