@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import sys
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from eirkit.cli import run as command_line
+from eirkit.lacuna.runs.journal import read_journal
+from eirkit.report.runs.folder import read_sweep
+from eirkit.report.runs.page import spending_section
+from eirkit.report.viewer.logs import LogFolders
+from eirkit.report.viewer.routes import Viewer
+from eirkit.report.viewer.tables import SharedValue
 from tests import runs
-from tests.lacuna.servers import ModelServer, answers_as, says
+from tests.lacuna.servers import Answer, ModelServer, Received, answers_as, says
+from tests.processes import PATIENCE_SECONDS, running, wait_until
 
 SMALL = ("store-recall", "--n", "12", "--m", "4")
 
@@ -75,3 +88,38 @@ def test_a_dry_run_of_the_rest_has_the_rest_of_the_control(say, prices):
         assert len(server.received) - paid == rest["calls"]
         done = json.loads(say("lacuna", "run", "--resume", "out", "--dry-run", "--json"))
         assert (done["calls"], done["control"]["runs"]) == (0, 0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
+def test_a_folder_has_one_cost_wherever_it_is_said(say, prices, tmp_path):
+    """Its control, an attempt that was interrupted and the calls in flight are in it, in the same words."""
+    answer = answers_as("calculator")
+
+    def halting(received: Received) -> Answer:
+        return replace(answer(received), delay_seconds=0 if len(server.received) <= 60 else PATIENCE_SECONDS)
+
+    with ModelServer(halting) as server:
+        how = ("--model", "openai/mine", "--base-url", server.url, "--prices", prices, "--set", "connections=2")
+        tasks = ("stepwise-sum", "--n", "12", "--m", "4", "--h", "4", "--seeds", "0:2", "--control", "--out", "out")
+        words = [sys.executable, "-m", "eirkit", "lacuna", "run", *map(str, (*tasks, *how))]
+        with running(words, cwd=tmp_path, stderr=PIPE) as process:
+            wait_until(lambda: len(server.received) == 62, "calls are in flight", process)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_SECONDS) == 130
+        in_flight = read_journal(Path("out")).spending.in_flight_usd
+        server.script = answer
+        ran = json.loads(say("lacuna", "run", "--resume", "out", "--json"))
+        billed = Decimal(len(server.received) - 2) * 110 * 10 / 1_000_000
+        assert ran["spending"]["unconfirmed_usd"] == 0
+        cost = f"${billed:.4f}, and at most ${in_flight:.4f} more for calls that were in flight"
+        assert f"spent: {cost} " in say("lacuna", "run", "--resume", "out")
+        assert f"spent so far: {cost}; the estimate is of what is left" in say(
+            "lacuna", "run", "--resume", "out", "--dry-run"
+        )
+    assert f"complete: 2 of 2 runs, {cost}" in say("watch", "out", "--once")
+    control = ran["spending"]["control_usd"]
+    page = spending_section(read_sweep(Path("out"))).words[0]
+    assert page.startswith(f"Of the folder: {cost}. ${control:.4f} of it are of the full-information control")
+    overview = Viewer(Path("out"), LogFolders(), lambda: 4e9).overview({"at": ["."]})
+    assert overview.progress.spent_usd == float(billed)
+    assert SharedValue("cost", cost) in overview.alike

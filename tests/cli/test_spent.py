@@ -34,7 +34,7 @@ def test_a_command_says_what_the_server_bills(name, kept, tmp_path, capsys):
         assert told["spending"]["spent_usd"] == float(bill) > 0
         if kept:  # nothing is left to do, and the folder remembers
             command_line([*words, "--cap-usd", "9"])
-            assert f"spent: ${bill:.4f} of $9.0000" in capsys.readouterr().out
+            assert f"spent: ${bill:.4f}; the cap is $9.0000" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

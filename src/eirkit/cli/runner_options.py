@@ -45,7 +45,7 @@ from eirkit.lacuna.runs.runner import Results
 from eirkit.lacuna.runs.sweep import open_plan, write_result
 from eirkit.records.documents import MANIFEST
 from eirkit.records.evidence import SETTINGS, EvidenceResult
-from eirkit.records.money import Journal
+from eirkit.records.money import Journal, cost_in_words
 from eirkit.records.sweeps import Spending
 from eirkit.report.document import Document, Listing, Section
 from eirkit.report.table import Column, Table, counted
@@ -114,6 +114,7 @@ class PlanEstimate(PartEstimate, frozen=True, kw_only=True):
     assumptions: tuple[ModelAssumption, ...]
     not_included: tuple[str | None, ...]  # memories that ask a model, of which nothing is known yet
     spent_usd: float | None
+    spending: Spending | None  # None where nothing was paid for before
 
     @classmethod
     def of_plan(cls, estimates: Sequence[CellEstimate], known: RecordedRuns | None, **more: Any) -> Self:
@@ -125,6 +126,7 @@ class PlanEstimate(PartEstimate, frozen=True, kw_only=True):
             "assumptions": tuple(assumptions(estimates)),
             "not_included": tuple(memories),
             "spent_usd": None if known is None else float(known.journal.spending.total_usd),
+            "spending": None if known is None else known.journal.sums(),
         }
         return cls(**{**own, **more})
 
@@ -357,22 +359,18 @@ def _assumed(basis: PlanEstimate, command: str) -> Iterator[str]:
         )
     for memory in basis.not_included:
         yield f"not included: what {memory} asks of its model, which is unknown until a run has finished"
-    if basis.spent_usd:
-        yield f"spent so far: {dollars(basis.spent_usd)}; the estimate is of what is left"
+    if basis.spending is not None and basis.spent_usd:
+        yield f"spent so far: {cost_in_words(basis.spending)}; the estimate is of what is left"
 
 
 def spending_remarks(spending: Spending | None) -> Iterator[str]:
     """Yield what was spent, and what of it is not known exactly."""
     if spending is None:
         return
-    cap = "" if spending.cap_usd is None else f" of ${spending.cap_usd:,.4f}"
-    yield f"spent: ${spending.spent_usd:,.4f}{cap}"
-    if spending.in_flight_usd:
-        yield f"in flight at a kill: up to ${spending.in_flight_usd:,.4f}, counted as spent"
-    if spending.unconfirmed_usd:
-        most = f"${spending.unconfirmed_usd:,.4f}"
-        kept = "if the server kept to --set max_tokens=N"
-        yield f"calls without a usable reply or count of tokens: up to {most} {kept}, counted as spent"
+    cap = "" if spending.cap_usd is None else f"; the cap is ${spending.cap_usd:,.4f}"
+    yield f"spent: {cost_in_words(spending)}{cap}"
+    if spending.in_flight_usd or spending.unconfirmed_usd:
+        yield "what is at most counts against the cap, and holds if the server kept to --set max_tokens=N"
     if spending.over_usd:
         calls, over = counted(spending.over_calls, "call"), f"${spending.over_usd:,.4f}"
         raised = "later calls of the model reserve more"

@@ -21,9 +21,10 @@ from eirkit.errors import UsageError
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, RUN_MEASURES
 from eirkit.lacuna.findings.statistics import pool
 from eirkit.records.database import SweepDatabase
+from eirkit.records.money import cost_in_words
 from eirkit.records.runs import CAUSES, RunScore
 from eirkit.records.settings import Setting
-from eirkit.records.sweeps import CellScore, FailureGroup
+from eirkit.records.sweeps import CellScore, FailureGroup, Spending
 from eirkit.report.document import Document, Section
 from eirkit.report.table import Cell, Column, Table
 from eirkit.report.terminal import table_lines
@@ -57,6 +58,7 @@ class Watched(FolderProgress, frozen=True, kw_only=True):
     folder: str
     cells: tuple[WatchedCell, ...]
     failures: tuple[FailureGroup, ...]
+    spending: Spending | None  # None if nothing was paid for
 
 
 class Watch:
@@ -83,6 +85,7 @@ class Watch:
             **asdict(progress_of(self.place, runs, now)),
             cells=tuple(self._cell(cell, scores) for cell, scores in self._scores.items()),
             failures=failure_groups(runs.lost),
+            spending=runs.spending,
         )
 
     def _cell(self, cell: str, scores: Sequence[RunScore]) -> WatchedCell:
@@ -162,6 +165,8 @@ def _state(seen: Watched, rate: float | None) -> str:
     if rate:
         words += f", {rate:,.1f} runs/s"
         words += f", {(seen.planned_runs - seen.runs) / rate:,.0f} s left" if seen.runs < seen.planned_runs else ""
+    if seen.spending is not None:
+        return f"{words}, {cost_in_words(seen.spending)}"
     return f"{words}, ${seen.spent_usd:.2f}" if seen.spent_usd else words
 
 

@@ -34,6 +34,16 @@ def exact_sum(costs: Iterable[float | None]) -> float | None:
     return None if None in known else float(sum((exact_usd(cost) for cost in known if cost is not None), NOTHING))
 
 
+def cost_in_words(spending: Spending) -> str:
+    """Return what a folder has cost: its bills, and the most that calls whose bill is unknown may have cost besides."""
+    unknown = (
+        (spending.in_flight_usd, "that were in flight"),
+        (spending.unconfirmed_usd, "without a usable reply or count of tokens"),
+    )
+    more = [f"and at most ${usd:,.4f} more for calls {which}" for usd, which in unknown if usd]
+    return ", ".join([f"${spending.billed_usd:,.4f}", *more])
+
+
 @dataclass(slots=True)
 class CallSizes:
     """How long the calls of a model were so far."""
@@ -54,7 +64,7 @@ class SpendingSoFar:
 
     billed_usd: Decimal = NOTHING  # for replies, as priced
     unconfirmed_usd: Decimal = NOTHING  # the most that calls without a usable reply may have cost
-    in_flight_usd: Decimal = NOTHING  # the most that calls may have cost that were in flight when a process was killed
+    in_flight_usd: Decimal = NOTHING  # the most that calls may have cost that were in flight when their run ended
     over_usd: Decimal = NOTHING  # part of billed_usd: above what was reserved for its call
     over_calls: int = 0  # after the first, as much is reserved for the model's later ones, which may stay below it
     factors: dict[str, Decimal] = field(default_factory=dict)  # by model: the largest bill, in declared maxima
@@ -163,7 +173,7 @@ class Journal:
         )
 
     def add(self, call: PaidCall) -> None:
-        """Add a call; one without an end was in flight when its process was killed."""
+        """Add a call; one without an end was in flight when its run was interrupted or killed."""
         self.calls = max(self.calls, call.id)
         attempt = None if call.attempt is None else self.attempts[call.attempt]
         if call.billed_usd is None:
@@ -180,6 +190,12 @@ class Journal:
             attempt.agent.add(call)
             if call.input_tokens + (call.output_tokens or 0):  # else estimates can learn nothing of it
                 self.models.setdefault(call.model, ModelCalls()).add(call)
+
+
+def spending_of(database: SweepDatabase) -> Spending | None:
+    """Return what a folder has cost, its control and failed attempts included; None if nothing was paid for."""
+    journal = journal_of(database)
+    return None if journal is None else journal.sums()
 
 
 def journal_of(database: SweepDatabase) -> Journal | None:

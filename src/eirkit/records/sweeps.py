@@ -304,7 +304,7 @@ class Spending(Struct, frozen=True, kw_only=True):
     spent_usd: float
     billed_usd: float
     unconfirmed_usd: float  # the most that calls without a usable reply may have cost
-    in_flight_usd: float  # the most that calls may have cost that were in flight at a kill
+    in_flight_usd: float  # the most that calls may have cost that were in flight when runs were interrupted or killed
     over_usd: float  # part of what was billed: above what was reserved for its call
     over_calls: int
     control_usd: float

@@ -239,7 +239,7 @@ def test_a_cancelled_call_counts_against_the_cap():
         await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(run())
-    assert model.ledger.spent_usd == model.tally.unconfirmed_usd == most_usd(PRICE, REQUEST)
+    assert model.ledger.spending.in_flight_usd == model.ledger.spent_usd == most_usd(PRICE, REQUEST)
 
 
 def test_the_cap_stops_before_it_is_exceeded():

@@ -95,7 +95,7 @@ def test_the_command_that_a_stopped_sweep_prints_keeps_its_cap(tmp_path, server,
     run_command_line([str(w) for w in ["lacuna", "run", "store-recall", *wanted, *model, *first, "--out", out]])
     printed = capfd.readouterr().out
     assert f"eirkit lacuna run --resume {out}" in printed
-    assert f"spent: ${counted(server):.4f} of $4.5000" in printed
+    assert f"spent: ${counted(server):.4f}; the cap is $4.5000" in printed
     prices.unlink()  # the folder has its own
     for more in ([], ["--json"]):
         capfd.readouterr()
@@ -243,8 +243,8 @@ def test_what_was_in_flight_at_a_kill_counts_until_it_is_known(tmp_path, prices)
         assert in_rows(found) == read_journal(folder).spending.total_usd
         billed = exact_usd(found.spending.billed_usd)
         assert counted(server) == billed + connections * CALL_USD, "nothing else is missing from the ledger"
-    spent = next(line for line in spending_remarks(found.spending) if line.startswith("in flight"))
-    assert spent == f"in flight at a kill: up to ${in_flight:.4f}, counted as spent"
+    spent = next(spending_remarks(found.spending))
+    assert spent.startswith(f"spent: ${billed:.4f}, and at most ${in_flight:.4f} more for calls that were in flight;")
 
 
 def test_two_ways_to_the_same_sum_with_a_control_and_a_memory_that_asks(tmp_path, prices, server):
@@ -335,7 +335,8 @@ def test_a_gateway_that_bills_its_failures_does_not_pass_a_cap(tmp_path, prices,
     assert in_rows(found) == spent.total_usd
     assert len(calls_of(tmp_path / "out")) == len(bills), "each call is in the database"
     said = "\n".join(spending_remarks(found.spending))
-    assert f"calls without a usable reply or count of tokens: up to ${spent.unconfirmed_usd:,.4f}" in said
+    more = f"and at most ${spent.unconfirmed_usd:,.4f} more for calls without a usable reply or count of tokens"
+    assert more in said
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 422, 429, 503, 529])

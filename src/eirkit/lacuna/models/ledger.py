@@ -216,8 +216,10 @@ class Ledger:
     def reached(self, next_one: str, usd: Decimal) -> SpendCapReached:
         """Return the error that says why nothing more can be paid for."""
         lost, unknown = self.spending.in_flight_usd, self.spending.unconfirmed_usd
-        parts = [f"up to ${lost:.4f} of it in flight at a kill"] if lost else []
-        parts += [f"up to ${unknown:.4f} of it for calls without a usable reply"] if unknown else []
+        parts = [f"at most ${lost:.4f} of it for calls that were in flight"] if lost else []
+        parts += (
+            [f"at most ${unknown:.4f} of it for calls without a usable reply or count of tokens"] if unknown else []
+        )
         said = f" ({', '.join(parts)})" if parts else ""
         return SpendCapReached(
             f"${self.spent_usd:.4f} of ${self.cap_usd:.4f} is spent{said} and the next {next_one} ${usd:.4f}; {RAISE}"
@@ -232,13 +234,22 @@ class Ledger:
         """
         call = ended_call(hold, usd, unconfirmed_usd, usage)
         self.spending.settle(call)
+        self._release(hold, usd + unconfirmed_usd)
+        self._end(hold, call)
+        self._wake()
+
+    def abandon(self, hold: Hold) -> None:
+        """Release the reservation of a call that is given up in flight: all of it may be billed, and nobody tells."""
+        self.spending.in_flight_usd += hold.usd
+        self._release(hold, hold.usd)
+        self._wake()
+
+    def _release(self, hold: Hold, spent_usd: Decimal) -> None:
         self._in_flight -= 1
         self.held_usd -= hold.usd
         if hold.payer is not None:
             hold.payer.account.held_usd -= hold.usd
-            hold.payer.account.spent_usd += usd + unconfirmed_usd
-        self._end(hold, call)
-        self._wake()
+            hold.payer.account.spent_usd += spent_usd
 
     def _wake(self) -> None:
         self._changed.set()

@@ -245,7 +245,7 @@ class Metered(ModelWrapper):
         return outcome
 
     async def _call(self, request: Request, held: Hold) -> Reply | ModelError:
-        usage: Usage | None = None
+        usage, in_flight = None, False
         taken = ModelSpend(unconfirmed_usd=held.usd)  # until a reply arrives, assume that the request is billed
         started = self.clock.now()
         try:
@@ -262,11 +262,17 @@ class Metered(ModelWrapper):
             if not _may_be_billed(failure):
                 taken = ModelSpend()
             return failure
+        except asyncio.CancelledError:
+            in_flight = True
+            raise
         except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
             attribute_to(self.model, "reply", error)
         finally:
             self.tally += taken
-            self.ledger.settle(held, taken.cost_usd, taken.unconfirmed_usd, usage)
+            if in_flight:
+                self.ledger.abandon(held)
+            else:
+                self.ledger.settle(held, taken.cost_usd, taken.unconfirmed_usd, usage)
 
     def _most_usd(self, request: Request) -> Decimal:
         """Return an upper bound on the cost of a call; under a cap the bound must be known."""

@@ -57,7 +57,7 @@ class Progress:
     planned_cells: int
     failed: int  # in this part
     steps: int  # in this part
-    spent_usd: Decimal
+    spent_usd: Decimal  # billed so far, by this part and those before it
     control: str = ""  # progress of the control of a sweep, while it runs
 
 
@@ -160,7 +160,7 @@ class Runner:
             planned_cells=len(left),
             failed=0,
             steps=0,
-            spent_usd=self.budget.ledger.spent_usd,
+            spent_usd=self.budget.ledger.spending.billed_usd,
         )
 
     def complete(self, plan: RunPlan) -> Results:
@@ -327,7 +327,7 @@ class Execution:
                 planned_cells=len(self._left),
                 failed=self._failed,
                 steps=self._steps,
-                spent_usd=self.runner.budget.ledger.spent_usd,
+                spent_usd=self.runner.budget.ledger.spending.billed_usd,
             )
         )
 

@@ -41,7 +41,7 @@ from eirkit.records.runs import (
     RunUsage,
 )
 from eirkit.records.settings import UNLIMITED, Access
-from eirkit.records.sweeps import CellRow, Excluded, FailureGroup, Manifest
+from eirkit.records.sweeps import CellRow, Excluded, FailureGroup, Manifest, Spending
 from eirkit.registry import find_sources
 from eirkit.report.folders import foreign_in_settings, kind_of
 from eirkit.report.table import in_viewer
@@ -103,6 +103,7 @@ class SweepFolder:
     evidence: tuple[Evidence, ...]
     plugins: bool = False  # whether code that the records name may be run
     is_capped: bool = False  # whether its cap stopped it
+    spending: Spending | None = None  # None if nothing was paid for
 
     @property
     def name(self) -> str:
@@ -163,6 +164,7 @@ def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = Fal
         evidence=tuple(read_evidence(path) for path in (*near, *others)),
         plugins=plugins,
         is_capped=any(RAISE in reason for reason in summary.stopped),
+        spending=summary.spending,
     )
 
 

@@ -17,6 +17,7 @@ from eirkit.lacuna.findings.measures import MEMORY_MEASURES, OUTCOME_MEASURES, S
 from eirkit.lacuna.findings.summary import silences
 from eirkit.lacuna.findings.validity import system_remarks
 from eirkit.records.evidence import RescueSettings
+from eirkit.records.money import cost_in_words
 from eirkit.records.runs import OUTCOMES
 from eirkit.records.settings import CONTROLLED
 from eirkit.records.sweeps import CellRow, MemoryRow
@@ -156,7 +157,13 @@ def spending_section(sweep: SweepFolder) -> Section | None:
     )
     costs = [row.cost_usd for row in rows if row.calls is not None]
     whole = "not known for every model" if None in costs else f"${sum(cost or 0.0 for cost in costs):,.2f}"
-    words = [f"{sum(row.calls or 0 for row in rows):,} calls, {whole}."]
+    calls, spending = f"{sum(row.calls or 0 for row in rows):,} calls", sweep.spending
+    words = [f"{calls}, {whole if spending is None else cost_in_words(spending)}."]
+    if spending is not None and spending.control_usd:
+        words = [
+            f"Of the folder: {cost_in_words(spending)}. ${spending.control_usd:,.4f} of it are of the full-information "
+            f"control, which is not in the table: {calls}."
+        ]
     if silent := sum(row.unreported_calls or 0 for row in rows):
         words.append(f"Of {counted(silent, 'call')} the server stated no numbers of tokens: they are not known.")
     return Section("Money and tokens", tuple(words), (Table("spending", "What the models took", columns, lines),))

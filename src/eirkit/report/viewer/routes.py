@@ -20,6 +20,7 @@ from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.limits import time_limit
 from eirkit.records.analysis import RunRow
 from eirkit.records.events import ActionTaken, MemoryExchange
+from eirkit.records.money import cost_in_words
 from eirkit.registry import records_read
 from eirkit.report.logs.sentences import advice_rows
 from eirkit.report.viewer import lacuna_run
@@ -56,7 +57,7 @@ from eirkit.report.viewer.lacuna_run import pressure_lines, similar_to
 from eirkit.report.viewer.logs import LogExcerpt, LogFolders, LoggedTurn, lines_around, logged_turn, place_of
 from eirkit.report.viewer.reported import evidence_document, possible_document, report_html
 from eirkit.report.viewer.run_table import FolderRuns
-from eirkit.report.viewer.tables import CutContext, CutQuery, CutTables, Page, Query, RowTable, alike
+from eirkit.report.viewer.tables import CutContext, CutQuery, CutTables, Page, Query, RowTable, SharedValue, alike
 from eirkit.report.viewer.vestige_run import AnalysisTables, RunView, run_view
 from eirkit.vestige.demand.gold_patches import GoldPatches
 
@@ -131,10 +132,13 @@ class Viewer:
                 return replace(found, answers=tuple(tables.answers))
             return replace(found, summary=tables.summary, advice=advice_rows(tables.summary.advice))
         runs = self._folder(place)
+        shared = alike(runs.table)
+        if runs.spending is not None:
+            shared = (*shared, SharedValue("cost", cost_in_words(runs.spending)))
         return Overview(
             kind=place.kind,
             fields=tuple(runs.table.fields),
-            alike=alike(runs.table),
+            alike=shared,
             progress=progress_of(place, runs, self.clock()),
             failures=failure_groups(runs.lost),
         )

@@ -25,6 +25,7 @@ from eirkit.lacuna.findings.measures import (
     SPENDING_MEASURES,
 )
 from eirkit.records.database import SHOWN, SweepDatabase, ways_to_fail
+from eirkit.records.money import spending_of
 from eirkit.records.runs import ANSWER_OUTCOMES, Failure, RunRecord
 from eirkit.records.settings import (
     CalculatorAid,
@@ -128,6 +129,7 @@ class FolderRuns(KeptColumns):
             is_told = any(isinstance(setting.task, ConversationTask) for setting in settings.values())
             asked = [name for name in SHOWN if name not in TEXTS and (name not in ANSWERS or is_told)]
             self._occurring = database.occurring(asked)
+            self.spending = spending_of(database)
         ids, cells, seeds, *texts = columns
         self.ids: Places = np.array(ids, dtype=np.int64)
         self.seeds = np.array(seeds, dtype=np.uint64)
@@ -150,7 +152,9 @@ class FolderRuns(KeptColumns):
 
     @property
     def spent_usd(self) -> float | None:
-        """The sum of the known costs; None without runs."""
+        """What the folder was billed, or the known costs of runs that others paid for; None without either."""
+        if self.spending is not None:
+            return self.spending.billed_usd
         if not self.rows:
             return None
         return float(np.nansum(self.numbers("cost_usd"))) if self._occurring.get("cost_usd") else 0.0
