@@ -149,7 +149,10 @@ def retention_section(rows: Sequence[RetentionRow]) -> Section:
     places = tuple(f"{row.workload}, h = {row.h}" for row in rows)
     online = SIMULATION_MEASURES["online_miss_rate"]
     best = Series(online.label, "points", places, tuple(row.online_miss_rate for row in rows), dashed=True)
-    bars = tuple(Series(p, "bars", places, tuple(row.miss_rate[p] for row in rows)) for p in policies)
+    bars = tuple(
+        Series(POLICY_NAMES.get(policy, policy), "bars", places, tuple(row.miss_rate[policy] for row in rows))
+        for policy in policies
+    )
     series = (*bars, best)
     worst = max(row.miss_rate["lru"] for row in rows if row.eir_pressure is not None and row.eir_pressure <= 1)
     told = (
@@ -176,9 +179,9 @@ def retention_section(rows: Sequence[RetentionRow]) -> Section:
         Column("belady", "belady", 3, percent=True),
     )
     words = (
-        f"Mean over {rows[0].tasks} tasks. Belady sees the future, the task-aware policy what can still matter. No "
-        f"policy without that knowledge misses less in the mean than {online.label}; what lies between it and Belady "
-        "is hindsight.",
+        f"Mean over {rows[0].tasks} tasks. Belady sees the future, the task-aware policy what can still matter. "
+        f"{online.label.capitalize()} is an expectation, not a mean over these tasks: no policy without that knowledge "
+        "can expect to miss less, though in a sample one may. What lies between it and Belady is hindsight.",
     )
     table = Table("policies-table", "Miss rates of policies", columns, lines)
     return Section("2. Does a policy keep it?", words, (chart, table))
