@@ -76,14 +76,19 @@ def test_the_repair_is_that_of_the_trials(chain):
 def test_the_sentence_says_these_figures(chain):
     page = page_of(chain)
     found, repair = losses_of(chain.rows), repair_near(chain)
-    first = page.headline.sentences[0]
+    first, where, *_ = page.headline.sentences
+    least, most = sorted(chain.rows, key=lambda row: row.miss_rate)[:: len(chain.rows) - 1]
     accuracies = sorted(row.accuracy for row in chain.rows)
     assert page.headline.number == share(accuracies[0])
     assert f", {share(accuracies[-1])} (" in page.headline.caption
+    # What is lost depends on h, so that a figure over several would say which were run.
+    wrong = share(sum(most.error_shares.values()))
     assert first.startswith(
-        f"{share(found.lost_share)} of the steps that need an earlier answer lacked it in context; "
+        f"{share(least.miss_rate)} (h = {least.h}) to {share(most.miss_rate)} (h = {most.h}) of the steps that need an "
+        f"earlier answer lacked it in context; at most {wrong} of steps were wrong (h = {most.h}): "
     )
-    assert f"{CAUSE_MEASURES['state_supply'].label} {share(found.error_shares['state_supply'])}" in first
+    assert f"{CAUSE_MEASURES['state_supply'].label} {share(most.error_shares['state_supply'])}" in first
+    assert where == f"That is over {len(chain.rows)} settings and {found.runs} runs."
     assert first.endswith(f"{repair.sentence}, measured on h = {chain.rescues()[0].settings.h}.")
     lucky = replace(repair, control=0.003)
     arms = f"(sham {share(repair.sham)}, nothing {share(lucky.control)})"

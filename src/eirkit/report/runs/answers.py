@@ -203,7 +203,7 @@ def headline_of(
             return Headline("0", "runs have come to their end", tuple(silence))
         told = f"of the steps were right with {best.model}{best.held}; nothing may be said about lost information"
         return Headline(share(best.accuracy), told, tuple(silence))
-    opening = [_answer(losses, repair), *_range(rows, losses)] if ranked is None else list(ranked.sentences)
+    opening = [_answer(rows, losses, repair), *_range(rows, losses)] if ranked is None else list(ranked.sentences)
     sentences = [*opening, *doubts]
     if repair is None and losses.wrong_steps and not losses.all_came_back:
         what = "it repairs them" if ranked is None else "lost records repairs wrong steps"
@@ -270,11 +270,13 @@ def unread_headline(rows: Sequence[CellRow], manifest: Manifest) -> Headline | N
 
 
 def _least_and_most_accurate(rows: Sequence[CellRow], losses: Losses) -> tuple[str, str] | None:
-    """Return the lowest accuracy of the settings that are shown and, in words, the highest; None if they are equal."""
+    """Return the lowest accuracy of the settings that are shown and, in words, the highest; None for one setting."""
     shown = _shown(rows, losses)
+    if len(shown) < 2:
+        return None
     least, most = (pick(shown, key=lambda row: row.accuracy or 0.0) for pick in (min, max))
     if least.accuracy == most.accuracy:
-        return None
+        return share(least.accuracy), f"of steps were right in each of {counted(len(shown), 'setting')}"
     named = Coordinates(shown)
     rest = f"{share(most.accuracy)} ({named.label(most)})"
     return share(least.accuracy), f"of steps were right ({named.label(least)}), {rest}"
@@ -313,8 +315,10 @@ def _caption(losses: Losses) -> str:
     return "of the steps that need an earlier answer lacked it in context"
 
 
-def _answer(losses: Losses, repair: Repair | None) -> str:
-    parts = [_loss(losses), _causes(losses)]
+def _answer(rows: Sequence[CellRow], losses: Losses, repair: Repair | None) -> str:
+    shown = [row for row in _shown(rows, losses) if row.miss_rate is not None]
+    together = losses.external or len(shown) < 2
+    parts = [_loss(losses), _causes(losses.error_shares)] if together else _by_setting(shown)
     if repair is not None and losses.wrong_steps:
         is_whole = repair.alike and losses.cells == 1  # what is said before is about the same steps
         parts.append(repair.sentence if is_whole else f"{repair.sentence}, measured on {repair.condition}")
@@ -344,23 +348,49 @@ def _aside(parts: Sequence[str]) -> str:
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def _causes(losses: Losses) -> str:
-    """Return the share of wrong steps and the share of each cause, in words."""
-    if not losses.wrong_steps:
+def _by_setting(rows: Sequence[CellRow]) -> list[str]:
+    """Return what was lost and what was wrong in the settings at each end.
+
+    Figures of all settings together would say which of them were run, such as which values of h.
+    """
+    named = Coordinates(rows)
+    least, most = (pick(rows, key=lambda row: row.miss_rate or 0.0) for pick in (min, max))
+    lacked = "of the steps that need an earlier answer lacked it in context"
+    if least.miss_rate == most.miss_rate:
+        loss = f"{share(least.miss_rate)} {lacked} in each of {counted(len(rows), 'setting')}"
+    else:
+        loss = (
+            f"{share(least.miss_rate)} ({named.label(least)}) to {share(most.miss_rate)} ({named.label(most)}) {lacked}"
+        )
+    worst = max(rows, key=lambda row: _wrong(row.error_shares))
+    return [loss, _causes(worst.error_shares, named.label(worst))]
+
+
+def _wrong(shares: Mapping[Cause, float | None]) -> float:
+    return math.fsum(value for value in shares.values() if value is not None)
+
+
+def _causes(shares: Mapping[Cause, float | None], worst: str = "") -> str:
+    """Return the share of wrong steps and the share of each cause, in words.
+
+    Args:
+        worst: the setting with the most wrong steps, if these are its shares.
+    """
+    if not (wrong := _wrong(shares)):
         return "no step was wrong"
-    shares = losses.error_shares
     told = [f"{CAUSE_MEASURES[cause].label} {share(shares[cause])}" for cause in CAUSES if shares[cause]]
-    wrong = math.fsum(value for value in shares.values() if value is not None)
-    return f"{share(wrong)} of steps were wrong: {', '.join(told)}"
+    said = f"at most {share(wrong)} of steps were wrong ({worst})" if worst else f"{share(wrong)} of steps were wrong"
+    return f"{said}: {', '.join(told)}"
 
 
 def _shown(rows: Sequence[CellRow], losses: Losses) -> list[CellRow]:
     """Return the rows that the losses are about."""
-    return [row for row in rows if row.scored and (row.claims or not losses.claims) and row.validity.sentence is None]
+    sound = [row for row in rows if row.scored and row.validity.sentence is None]
+    return [row for row in sound if (row.claims if losses.claims else not row.is_withheld)]
 
 
 def _range(rows: Sequence[CellRow], losses: Losses) -> list[str]:
-    """Return a sentence that names the cells that lost least and most, if there are several."""
+    """Return a sentence that says over how many cells that is and, of memories, which lost least and most."""
     shown = _shown(rows, losses)
     if losses.external:
         shown = [row for row in shown if _asked(row)]
@@ -372,8 +402,10 @@ def _range(rows: Sequence[CellRow], losses: Losses) -> list[str]:
     (least, best), (most, worst) = (pick(known, key=lambda pair: pair[0]) for pick in (min, max))
     pooled = f" ({named.counts})" if len(named.varying) > 1 else ""
     where = f"That is over {counted(losses.cells, 'setting')}{pooled} and {counted(losses.runs, 'run')}"
+    if losses.all_came_back or not losses.external:
+        return [f"{where}."]
     if least == most:
-        return [f"{where}." if losses.all_came_back else f"{where}; the first share is {share(least)} in each."]
+        return [f"{where}; the first share is {share(least)} in each."]
     return [f"{where}: from {share(least)} ({named.label(best)}) to {share(most)} ({named.label(worst)})."]
 
 
