@@ -97,6 +97,15 @@ def test_the_sentence_says_these_figures(chain):
     assert page.answers.losses.lost_share == found.lost_share
 
 
+def test_the_causes_below_the_chart_are_those_of_the_headline(chain):
+    page = page_of(chain)
+    (chart,) = (item for section in page.sections for item in section.items if getattr(item, "id", "") == "causes")
+    most = max(chain.rows, key=lambda row: row.miss_rate)
+    given, causes = chart.alt.rstrip(".").split(": ")
+    assert given == f"Of scored steps, where most were wrong (h = {most.h})"
+    assert f"(h = {most.h}): {causes};" in page.headline.sentences[0]
+
+
 @pytest.mark.parametrize(
     ("part", "value"),
     [("h", 8), ("h", 11), ("policy", "lru"), ("managed", True), ("models", ("reference/calculator", "another"))]

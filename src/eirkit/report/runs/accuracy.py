@@ -12,7 +12,6 @@ from eirkit.records.evidence import Interval
 from eirkit.records.runs import CAUSES
 from eirkit.records.sweeps import CellRow
 from eirkit.report.document import Axis, Chart, Mark, Section, Series, Value
-from eirkit.report.runs.answers import error_share
 from eirkit.report.runs.demand import eir_pressures
 from eirkit.report.runs.folder import Coordinates, ScoredRun, SweepFolder, linked
 from eirkit.report.table import Cell, Column, Table, counted, share
@@ -241,12 +240,14 @@ def causes_chart(rows: Sequence[CellRow], named: Coordinates) -> Chart:
         if any(row.error_shares[cause] for row in shown)
     )
     (whole,) = {measure.of for measure in CAUSE_MEASURES}
-    found = {CAUSE_MEASURES[cause].label: error_share(rows, cause) for cause in CAUSES}
+    worst = max(rows, key=lambda row: sum(value or 0.0 for value in row.error_shares.values()))
+    found = {CAUSE_MEASURES[cause].label: worst.error_shares[cause] for cause in CAUSES}
     told = ", ".join(f"{label} {share(value)}" for label, value in found.items() if value)
+    which = f", where most were wrong ({named.label(worst)})" if len(rows) > 1 else ""
     return Chart(
         "causes",
         "Wrong steps by cause",
-        f"Of {whole}: {told}.",
+        f"Of {whole}{which}: {told}.",
         Axis("cell", "category"),
         Axis(f"share of {whole}", low=0.0, high=1.0, percent=True),
         series,

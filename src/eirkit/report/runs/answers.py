@@ -106,12 +106,12 @@ def losses_of(rows: Sequence[CellRow]) -> Losses | None:
         unclear_share=_share_of(stored, "unclear") if stored else None,
         steps=sum(row.steps for row in counted_rows),
         wrong_steps=sum(sum(row.errors.values()) for row in counted_rows),
-        error_shares={cause: error_share(counted_rows, cause) for cause in CAUSES},
+        error_shares={cause: _error_share(counted_rows, cause) for cause in CAUSES},
         claims=bool(sound),
     )
 
 
-def error_share(rows: Sequence[CellRow], cause: Cause) -> float | None:
+def _error_share(rows: Sequence[CellRow], cause: Cause) -> float | None:
     """Return the share of scored steps that were wrong for one cause, as a mean over the runs of all rows."""
     return _mean_over_runs((row.error_shares[cause], row.scored) for row in rows)
 
