@@ -19,6 +19,7 @@ from eirkit.vestige.corpus.summary import CorpusTotals
 from tests import warm
 from tests.processes import completed
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 ACCESSES = [
     ("a.py", 100, ""), ("b.py", 50, ""), ("g.py", 200, ""), ("", 210, "g.py"),
     ("c.py", 30, ""), ("", 40, "d.py"), ("g.py", 210, ""),
@@ -86,6 +87,17 @@ def test_the_summary_is_one_document_with_what_scripts_rely_on(log, tmp_path):
     found = answer("analyze", log, "--out", tmp_path / "out")
     assert (found["out"], found["runs"], found["skipped"]) == (str(tmp_path / "out"), 1, [])
     assert (found["goal_access"], found["mean_peak_tokens"]) == (1.0, 350.0)
+
+
+def test_what_compactions_dropped_comes_first_and_leads_to_the_run_with_most_of_it(tmp_path):
+    logs = [EXAMPLES / "compacted_session.jsonl", EXAMPLES / "two_runs.jsonl"]
+    done = call("analyze", *logs, "--out", tmp_path / "out")
+    said = " ".join(done.stdout.split())
+    assert said.startswith(
+        "1 compaction (1 automatic) dropped 490 tokens that may have been needed; 461 of them were read again. Runs "
+        "that touched a goal file needed "
+    )
+    assert done.stdout.endswith(f"next: eirkit show {tmp_path / 'out'} opening-hours\n")
 
 
 def test_a_run_for_reading(analyzed):

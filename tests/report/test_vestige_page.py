@@ -90,6 +90,9 @@ def test_breaks_without_a_file_are_not_measured(compactions, clears, unmeasured,
     counts = dict.fromkeys(BreakTotals.__struct_fields__, 0) | {"compactions": compactions, "clears": clears}
     breaks = BreakTotals(**{**counts, "unmeasured": unmeasured, "dropped_tokens": 10})
     assert break_words(breaks) == said
+    if unmeasured < compactions + clears:
+        again = break_words(structs.replace(breaks, reread_dropped_tokens=4))
+        assert "dropped 10 tokens that may have been needed; 4 of them were read again" in again
     if not unmeasured:
         assert "dropped nothing that may have been needed" in break_words(structs.replace(breaks, dropped_tokens=0))
     if unmeasured < compactions + clears:

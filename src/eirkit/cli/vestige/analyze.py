@@ -26,7 +26,7 @@ from eirkit.records.analysis import (
     Visibility,
 )
 from eirkit.report.document import Document, Section, facts
-from eirkit.report.logs.break_sentences import break_counts, break_facts, breaks_table, instruction_words
+from eirkit.report.logs.break_sentences import break_counts, break_facts, break_words, breaks_table, instruction_words
 from eirkit.report.logs.sentences import (
     GOALS,
     advice_lines,
@@ -212,8 +212,8 @@ def _document(summary: AnalysisSummary, folder: Path) -> Document:
         sections.append(Section("", skipped))
     out = quote(str(folder))
     then = f"eirkit report {out}"
-    if summary.largest:
-        then = f"eirkit show {out} {quote(summary.largest[0].run_id)}"
+    if (worst := _worst_run(summary)) is not None:
+        then = f"eirkit show {out} {quote(worst)}"
     more = {"visibility": summary.options.visibility, "advice": to_builtins(advice)}
     data = {"out": str(folder), **to_builtins(summary), **more}
     return Document(
@@ -221,15 +221,28 @@ def _document(summary: AnalysisSummary, folder: Path) -> Document:
     )
 
 
+def _has_measured_breaks(summary: AnalysisSummary) -> bool:
+    breaks = summary.breaks
+    return breaks.compactions + breaks.clears > breaks.unmeasured
+
+
+def _worst_run(summary: AnalysisSummary) -> str | None:
+    """Return the run whose compaction dropped most; where none was measured, that with the largest demand."""
+    if _has_measured_breaks(summary) and summary.costliest_breaks:
+        return max(summary.costliest_breaks, key=lambda cost: cost.dropped_tokens).run_id
+    return summary.largest[0].run_id if summary.largest else None
+
+
 def _answer(summary: AnalysisSummary, folder: Path) -> tuple[str, ...]:
     runs = f"{counted(summary.runs, 'run')} analyzed; tables in {folder}."
     if is_silent(summary):
         return ("No call was understood, so what these runs needed is not known.", runs)
+    lost = (break_words(summary.breaks),) if _has_measured_breaks(summary) else ()
     if not summary.goal_access:
-        return (runs,)
+        return *lost, runs
     covered = summary.mean_peak_covered_tokens or 0
     need = f"Runs that touched a goal file needed {covered:,.0f} tokens of files at their peak, on average."
-    return need, runs
+    return *lost, need, runs
 
 
 def _lines(summary: AnalysisSummary) -> Iterator[tuple[str, str]]:

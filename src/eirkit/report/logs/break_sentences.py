@@ -33,7 +33,9 @@ def break_words(breaks: BreakTotals) -> str:
     elif not breaks.dropped_tokens:
         dropped = "nothing"
     rest = f"; of {unknown:,} {more} the logs do not show whether they stayed" if unknown else ""
-    return f"{both} dropped {dropped} that may have been needed{rest}{part}."
+    again = breaks.reread_dropped_tokens
+    read = f"; {again:,} of them {'was' if again == 1 else 'were'} read again" if again else ""
+    return f"{both} dropped {dropped} that may have been needed{read}{rest}{part}."
 
 
 def break_line(cost: BreakCost) -> str:
