@@ -29,6 +29,7 @@ NAMES = {"claude-code": "Claude Code", "codex": "Codex", "gemini-cli": "Gemini C
 MOST_DAYS = 14  # of which those without a response are listed, too
 ON_SCREEN = 4  # projects, models and agents in a terminal; a page has all
 UNNAMED = "unknown"
+TENTHS_BELOW = 0.1  # a smaller change is given with a decimal
 
 
 def pricing(prices: PriceList) -> Pricing:
@@ -128,7 +129,7 @@ def _answer(week: Week) -> Iterator[str]:
         least = "at least " if before.unknown_responses else ""
         part = f" for {share(1 - before.unpriced_tokens / before.tokens)} of them" if before.unpriced_tokens else ""
         money = "" if before.usd is None else f" and cost ${before.usd:,.2f}{part}"
-        yield f"The {days} before had {least}{before.tokens:,} tokens{money}{_change(week)}."
+        yield f"The {days} before had {least}{before.tokens:,} tokens{money}{change_words(week.total, before)}."
     else:
         yield f"Nothing is logged of the {days} before."
 
@@ -143,15 +144,25 @@ def _compaction_words(total: WeekSums) -> str:
         return f"What {lost} cost is unknown: nothing that {which} dropped is known to have been read again"
     has_price = (total.reread_usd or 0) >= CENT
     cost = f"${total.reread_usd:,.2f}" if has_price else counted(total.reread_tokens, "token")
-    return f"{lost[0].upper()}{lost[1:]} cost at least {cost} of it, for reading again what {which} dropped"
+    said = f"{lost[0].upper()}{lost[1:]} cost at least {cost} of it, for reading again what {which} dropped"
+    return f"{said}; what summaries and the cache written anew cost is not in it"
 
 
-def _change(week: Week) -> str:
-    now, before = week.total.tokens, week.before.tokens
-    is_bound = week.total.unknown_responses or week.before.unknown_responses
-    if not before or not now or is_bound:
+def change_words(now: WeekSums, before: WeekSums) -> str:
+    """Return how tokens and money changed, as the end of a sentence; money only where all of it is known."""
+    if not before.tokens or not now.tokens or now.unknown_responses or before.unknown_responses:
         return ""
-    return f": now {now / before:.1f} times as many tokens" if now >= 2 * before else f": now {now / before - 1:+.0%}"
+    said = f": tokens now {_growth(now.tokens, before.tokens)}"
+    if now.usd and before.usd and not now.unpriced_tokens and not before.unpriced_tokens:
+        said += f", cost {_growth(now.usd, before.usd)}"
+    return said
+
+
+def _growth(now: float, before: float) -> str:
+    if now >= 2 * before:
+        return f"{now / before:.1f} times as much"
+    part = now / before - 1
+    return f"{part:+.1%}" if abs(part) < TENTHS_BELOW else f"{part:+.0%}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +225,8 @@ def _lost(week: Week) -> Table:
         {"figure": name, "now": now, "before": before}
         for name, now, before in _figures(week.total, week.before, week.fullest)
     ]
-    return Table("context", "What the context held and lost", columns, tuple(rows))
+    note = "In tokens; compactions and instructions are counted."
+    return Table("context", "What the context held and lost", columns, tuple(rows), note)
 
 
 def _figures(now: WeekSums, before: WeekSums, fullest: FullestContext | None) -> Iterator[tuple[str, str, str]]:
@@ -224,8 +236,8 @@ def _figures(now: WeekSums, before: WeekSums, fullest: FullestContext | None) ->
     yield "compactions", _compactions(now), _compactions(before)
     yield "dropped, maybe needed", dropped(now), dropped(before)
     if now.unknown_tokens or before.unknown_tokens:
-        yield "… or not, unknown", f"{now.unknown_tokens:,}", f"{before.unknown_tokens:,}"
-    yield "… and read again", _read_again(now), _read_again(before)
+        yield "not known whether dropped", f"{now.unknown_tokens:,}", f"{before.unknown_tokens:,}"
+    yield "dropped, read again", _read_again(now), _read_again(before)
     yield READING_MEASURES["read_tokens"].label, f"{now.read_tokens:,}", f"{before.read_tokens:,}"
     yield READING_MEASURES["repeat_tokens"].label, _repeated(now), _repeated(before)
     yield "instructions not kept", f"{now.instructions_dropped:,}", f"{before.instructions_dropped:,}"
@@ -246,8 +258,10 @@ def dropped(total: WeekSums) -> str:
 
 
 def _read_again(total: WeekSums) -> str:
-    cost = f" (at least ${total.reread_usd:,.2f})" if (total.reread_usd or 0) >= CENT else ""
-    return f"{total.reread_dropped_tokens:,}{cost}"
+    if not total.reread_tokens:
+        return f"{total.reread_dropped_tokens:,}"
+    cost = f" for at least ${total.reread_usd:,.2f}" if (total.reread_usd or 0) >= CENT else ""
+    return f"{total.reread_dropped_tokens:,} (shown in {total.reread_tokens:,}{cost})"
 
 
 def _repeated(total: WeekSums) -> str:

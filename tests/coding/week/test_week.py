@@ -22,7 +22,7 @@ from eirkit.cli import ROOT
 from eirkit.errors import UsageError
 from eirkit.folders import own_folder
 from eirkit_coding.cli.week import STORE, stretch_of
-from eirkit_coding.week.page import dropped
+from eirkit_coding.week.page import change_words, dropped
 from eirkit_coding.week.results import WeekSums
 from eirkit_coding.week.totals import Stretch
 from tests.coding.week.week_home import RULE, ClaudeSession, claude_home, raw_counts, source_text, write_home
@@ -186,9 +186,28 @@ def test_the_first_sentence_says_what_compactions_cost(home: Path, tmp_path: Pat
     sentence = f"3 compactions (2 automatic, 1 by hand) cost at least ${total['reread_usd']:,.2f} of it"
     assert sentence in " ".join(screen.split()).partition(". ")[0]
     assert sentence in re.sub("<[^>]*>|&#8288;", "", page.read_text())
+    assert "what their summaries and the cache written anew cost is not in it" in " ".join(screen.split())
+    again = f"{total['reread_dropped_tokens']:,} (shown in {total['reread_tokens']:,} for at least $"
+    assert total["reread_dropped_tokens"] < total["reread_tokens"]
+    assert f"dropped, read again {again}{total['reread_usd']:,.2f})" in " ".join(screen.split())
+    assert "In tokens; compactions and instructions are counted." in " ".join(screen.split())
     compacted(home, "shop", 30_000)
     screen = " ".join(CliRunner().invoke(ROOT, words, catch_exceptions=False).stdout.split())
     assert screen.partition(". ")[0].endswith(" No compaction")
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "said"),
+    [
+        (WeekSums(tokens=121, usd=75.9), WeekSums(tokens=100, usd=75.74), ": tokens now +21%, cost +0.2%"),
+        (WeekSums(tokens=300, usd=1.0), WeekSums(tokens=100, usd=2.0), ": tokens now 3.0 times as much, cost -50%"),
+        (WeekSums(tokens=121, usd=75.9, unpriced_tokens=1), WeekSums(tokens=100, usd=75.74), ": tokens now +21%"),
+        (WeekSums(tokens=121, usd=None), WeekSums(tokens=100, usd=75.74), ": tokens now +21%"),
+        (WeekSums(tokens=121, usd=1.0, unknown_responses=1), WeekSums(tokens=100, usd=1.0), ""),
+    ],
+)
+def test_the_change_is_that_of_tokens_and_of_money(now: WeekSums, before: WeekSums, said: str) -> None:
+    assert change_words(now, before) == said
 
 
 def test_an_analysis_tells_automatic_from_manual_compactions(home: Path, tmp_path: Path) -> None:
