@@ -19,6 +19,7 @@ from eirkit.cli import run
 from eirkit.errors import InputFileError
 from eirkit.lacuna.findings.intervals import clusters_for, constant_difference, student
 from eirkit.lacuna.findings.ranking import POWER, Lead, rank
+from eirkit.report.document import Chart
 from eirkit.report.runs.choice import choice_in, choose, choose_folders
 from eirkit.report.runs.folder import measure_of, read_sweep
 from eirkit.report.runs.page import page_of
@@ -410,6 +411,11 @@ def test_a_memory_that_finds_by_labels_says_so_of_questions_in_words(tmp_path, f
         "key-value warned: it finds records by their labels alone; questions about conversations name none"
     )
     assert choose([read_sweep(folder)]).systems == (), "other tasks ask by label"
+    page = page_of(read_sweep(tmp_path / "run"))
+    assert page.title.startswith("What these memories kept of conversations")
+    (where,) = (place for place, section in enumerate(page.sections) if said in section.words)
+    charts = [place for place, section in enumerate(page.sections) if any(isinstance(x, Chart) for x in section.items)]
+    assert charts[0] < where, "what was found comes before how it was set up"
 
 
 def test_a_refusal_sends_nobody_to_a_folder_that_is_refused_too(tmp_path, capsys):

@@ -24,7 +24,14 @@ from eirkit.report.runs.choice import BY, ChoiceFigures, beside, check_measure, 
 from eirkit.report.runs.page import pivoted_page
 from eirkit.report.runs.pivot import read_pivot
 from eirkit.report.runs.possible import PossibleFigures, possible_in, section_of
-from eirkit.report.runs.ranking import answer_of, choice_section, cost_words, parts_table, ranking_table
+from eirkit.report.runs.ranking import (
+    answer_of,
+    choice_section,
+    cost_words,
+    parts_table,
+    ranking_table,
+    systems_section,
+)
 from eirkit.report.table import listed
 
 ACCURACY = "accuracy"  # what is ranked by unless something else is named
@@ -240,7 +247,7 @@ def ranked(
     page = Page(
         title,
         Headline("", "", answer),
-        (section, *filter(None, [possible])),
+        (section, *filter(None, [possible, systems_section(found.systems)])),
         f"a ranking, paired by {found.units.task}",
         found.figures(),
         "choice",

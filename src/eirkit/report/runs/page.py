@@ -39,7 +39,7 @@ from eirkit.report.runs.evidence import gates_table, rescue_section, section_of,
 from eirkit.report.runs.folder import Coordinates, SweepFolder, condition_of, read_sweep
 from eirkit.report.runs.pivot import Pivot, chosen_cells, chosen_words, pivot_section
 from eirkit.report.runs.possible import possible_section
-from eirkit.report.runs.ranking import choice_section, ranked_headline
+from eirkit.report.runs.ranking import choice_section, ranked_headline, systems_section
 from eirkit.report.table import Cell, Column, Table, counted, listed, share
 from eirkit.seeds import seeds_text
 
@@ -59,7 +59,6 @@ def memory_section(sweep: SweepFolder) -> Section | None:
             "Native panel: each system keeps as much as it likes, so its rows do not compare with those held to h "
             "records; `--panel strict` makes them compare."
         )
-    words += system_remarks((row.memory, system) for row, system in rows)
     asked = [(row, system) for row, system in rows if sum(system.outcomes.values())]
     charts = (outcomes_chart(asked, Coordinates([row for row, _ in asked])),) if asked else ()
     if not any(row.scored for row, _ in rows):
@@ -193,7 +192,7 @@ class SweepAnswers(Struct, frozen=True):
     rows: tuple[CellRow, ...]
 
 
-TITLE = "What this memory kept, and why steps were wrong"
+TITLE = "What {memory} kept, and why steps were wrong"
 CONTROLLED_TITLE = "What stayed in context, and why steps were wrong"
 
 
@@ -225,8 +224,14 @@ def _page_in_steps(sweep: SweepFolder, pivot: Pivot) -> Page:
     if choice is not None:
         sections = (choice_section(choice), *sections)
     answers = SweepAnswers(losses, repair, None if choice is None else choice.figures(), sweep.rows)
-    is_external = any(row.memory is not None for row in sweep.rows)
-    return Page(TITLE if is_external else CONTROLLED_TITLE, headline, sections, sweep.name, answers, "lacuna-run")
+    memories = {row.memory for row in sweep.rows if row.memory is not None}
+    title = TITLE.format(memory=these_memories(len(memories))) if memories else CONTROLLED_TITLE
+    return Page(title, headline, sections, sweep.name, answers, "lacuna-run")
+
+
+def these_memories(number: int) -> str:
+    """Return what a title calls the memories of a sweep."""
+    return "this memory" if number == 1 else "these memories"
 
 
 def repair_near(sweep: SweepFolder) -> Repair | None:
@@ -278,6 +283,7 @@ def _sections(sweep: SweepFolder, losses: Losses | None, pivot: Pivot) -> Iterab
     yield pivot_section(sweep, pivot)
     yield causes_section(sweep)
     yield memory_section(sweep)
+    yield systems_section(system_remarks((row.memory, row.memory_system) for row in sweep.rows))
     rescues = sweep.rescues()
     yield from (rescue_section(rescue.result) for rescue in rescues)
     if not rescues and losses is not None and losses.wrong_steps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -332,8 +332,13 @@ def ranking_chart(choice: Choice) -> Chart:
     )
 
 
+def systems_section(remarks: Sequence[str]) -> Section | None:
+    """Return the section of a page on how each memory was used and what it warned of, below what was found."""
+    return Section("How memories were used", tuple(remarks)) if remarks else None
+
+
 def choice_section(choice: Choice, *, chart: bool = True) -> Section:
     """Return the ranking as a section of a page whose headline has the answer: chart and tables."""
-    words = (*cost_words(choice), *(f"Note: {warning}." for warning in choice.warnings), *choice.systems)
+    words = (*cost_words(choice), *(f"Note: {warning}." for warning in choice.warnings))
     items = (*((ranking_chart(choice),) if chart else ()), ranking_table(choice), *filter(None, [parts_table(choice)]))
     return Section(f"Which {choice.by}", words, items, id="choice")

@@ -28,9 +28,15 @@ from eirkit.report.runs.accuracy import given_right_inputs
 from eirkit.report.runs.choice import choice_in
 from eirkit.report.runs.evidence import rescue_section
 from eirkit.report.runs.folder import SweepFolder
-from eirkit.report.runs.page import control_section, progress_section, rebuilding_section, spending_section
+from eirkit.report.runs.page import (
+    control_section,
+    progress_section,
+    rebuilding_section,
+    spending_section,
+    these_memories,
+)
 from eirkit.report.runs.pivot import Pivot, pivot_section
-from eirkit.report.runs.ranking import choice_section, ranked_headline
+from eirkit.report.runs.ranking import choice_section, ranked_headline, systems_section
 from eirkit.report.table import Cell, Column, Table, counted, in_viewer, listed, share
 
 SIDE_BY_SIDE = 5  # conditions in one table of abilities
@@ -264,11 +270,7 @@ def words_section(rows: Sequence[CellRow], runs: Iterable[RunRecord]) -> Section
         Column("evidence", "what shows it", role="text"),
     )
     shown = (Table("word-examples", "One example of each", columns, examples),) if examples else ()
-    return Section(
-        "Answers about the conversations",
-        system_remarks((row.memory, row.memory_system) for row in rows),
-        (*tables, *shown),
-    )
+    return Section("Answers about the conversations", (), (*tables, *shown))
 
 
 def _examples(runs: Iterable[RunRecord]) -> Iterator[dict[str, Cell]]:
@@ -291,7 +293,7 @@ def _examples(runs: Iterable[RunRecord]) -> Iterator[dict[str, Cell]]:
                 }
 
 
-TITLE = "What this memory kept of conversations, and why answers were wrong"
+TITLE = "What {memory} kept of conversations, and why answers were wrong"
 
 
 def conversation_page(sweep: SweepFolder, pivot: Pivot) -> Page:
@@ -302,6 +304,7 @@ def conversation_page(sweep: SweepFolder, pivot: Pivot) -> Page:
     parts = (
         progress_section(sweep),
         told,
+        systems_section(system_remarks((row.memory, row.memory_system) for row in sweep.rows)),
         pivot_section(sweep, pivot),
         *(rescue_section(rescue.result) for rescue in sweep.rescues()),
         control_section(sweep),
@@ -315,4 +318,5 @@ def conversation_page(sweep: SweepFolder, pivot: Pivot) -> Page:
         headline = replace(ranked, sentences=(*ranked.sentences, *headline.sentences))
         sections = (choice_section(choice), *sections)
     answers = {"choice": None if choice is None else choice.figures(), "rows": sweep.rows}
-    return Page(TITLE, headline, sections, sweep.name, answers, "lacuna-run")
+    title = TITLE.format(memory=these_memories(len({row.memory or row.condition for row in sweep.rows})))
+    return Page(title, headline, sections, sweep.name, answers, "lacuna-run")
