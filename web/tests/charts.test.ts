@@ -103,6 +103,9 @@ describe("layout", () => {
   it("lets long names run down the side, and short ones stand below", () => {
     expect(layoutOf(chart([series("bars", names)], category), 600).flipped).toBe(true);
     expect(layoutOf(chart([series("bars", { x: ["a", "b"] })], category), 600).flipped).toBe(false);
+    const settings = { x: ["h = 16", "h = 14", "h = 12", "h = 10", "h = 8", "h = 6", "h = 4"] };
+    expect(layoutOf(chart([series("bars", settings)], category), 900).flipped).toBe(false);
+    expect(layoutOf(chart([series("bars", settings)], category), 360).flipped).toBe(true);
   });
 
   it("puts numbers in order, and names in the order of the chart", () => {

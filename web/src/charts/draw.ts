@@ -55,7 +55,7 @@ function optionsOf(chart: Chart, layout: Layout, width: number): Plot.PlotOption
     height: layout.height,
     marginLeft: layout.margin,
     marginBottom: 40,
-    marginTop: 26,
+    marginTop: 32, // room for the title of the axis above its highest figure
     className: "chart-picture",
     style: { background: "transparent", color: "var(--chart-ink)", fontFamily: "inherit", fontSize: "12px" },
     marks: marksOf(chart, layout),

@@ -15,6 +15,9 @@ const SLOTTED: Mark[] = ["bars", "points"];
 const LETTER = 6.4; // pixels, at the size of the axes
 const LONG_NAME = 9; // letters that fit under a column
 const LONGEST_NAME = 42;
+const MARGIN = 52; // for figures at the left
+const RIGHT = 20; // margin at the other side
+const BETWEEN = 14; // pixels between two names under columns
 
 export function layoutOf(chart: Chart, width: number): Layout {
   const drawn = chart.series.filter((series) => series.mark !== "rule");
@@ -23,7 +26,9 @@ export function layoutOf(chart: Chart, width: number): Layout {
   const places = placesOf(drawn);
   const longest = Math.max(0, ...places.map((place) => String(place).length));
   const columns = drawn.every((series) => SLOTTED.includes(series.mark));
-  const flipped = banded && columns && !cells && longest > LONG_NAME && places.length > 1;
+  const room = (width - MARGIN - RIGHT) / Math.max(1, places.length); // under a column
+  const crowded = longest > LONG_NAME || longest * LETTER + BETWEEN > room;
+  const flipped = banded && columns && !cells && crowded && places.length > 1;
   const slots = banded && columns && !chart.stacked && drawn.length > 1 ? drawn : [];
   const names = Math.min(LONGEST_NAME, longest, Math.floor((width * 0.42) / LETTER));
   const rows = cells ? placesDown(drawn) : places.length;
@@ -42,7 +47,7 @@ function marginOf(chart: Chart, flipped: boolean, names: number): number {
   if (flipped) return Math.round(names * LETTER) + 14;
   const cells = chart.series.filter((series) => series.mark === "cells");
   const longest = Math.max(0, ...cells.flatMap((series) => series.y.map((place) => String(place).length)));
-  return cells.length ? Math.round(longest * LETTER) + 18 : 52;
+  return cells.length ? Math.round(longest * LETTER) + 18 : MARGIN;
 }
 
 function heightOf(width: number, rows: number, slots: number, cells: boolean): number {

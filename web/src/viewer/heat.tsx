@@ -151,17 +151,29 @@ function mixedWords(grid: Grid): string {
 function heatPicture(grid: Grid, places: Place[], width: number, choose: (place: Place) => void): Element {
   const longest = Math.max(...grid.y.map((name) => name.length), 1);
   const margin = Math.min(260, 16 + LETTER * longest, 0.5 * width);
-  const widest = Math.max(110, 20 + LETTER * Math.max(...grid.x.map((name) => name.length), 1));
+  const across = Math.max(...grid.x.map((name) => name.length), 1);
+  const widest = Math.max(110, 20 + LETTER * across);
   const room = Math.max(24, Math.min(widest, (width - margin - 20) / Math.max(1, grid.x.length)));
+  // Names that do not fit above their columns stand upright.
+  const upright = LETTER * across + 14 > room;
+  const above = upright ? Math.min(MOST_UPRIGHT, across) : 0;
   const share = isShare(grid);
   const named = grid.labels.length > 0;
   const picture = draw({
     width: Math.min(width, margin + 20 + room * grid.x.length),
-    height: 60 + 30 * grid.y.length,
+    height: 60 + LETTER * above + 30 * grid.y.length,
     marginLeft: margin,
-    marginTop: 34,
+    marginTop: 34 + LETTER * above,
     marginBottom: 8,
-    x: { domain: grid.x, axis: "top", label: grid.chart.x.title, labelArrow: "none", tickSize: 0, tickFormat: (name: string) => cut(name, (room - 14) / LETTER) },
+    x: {
+      domain: grid.x,
+      axis: "top",
+      label: grid.chart.x.title,
+      labelArrow: "none",
+      tickSize: 0,
+      tickRotate: upright ? -90 : 0,
+      tickFormat: (name: string) => cut(name, upright ? MOST_UPRIGHT : (room - 14) / LETTER),
+    },
     y: { domain: grid.y, label: null, tickSize: 0, tickFormat: (name: string) => cut(name, (margin - 10) / LETTER) },
     color: named ? { type: "identity" } : { scheme: "YlGnBu", ...(share ? { domain: [0, 1] } : {}), type: "linear" },
     marks: [
@@ -197,6 +209,7 @@ function figureOf(place: Place, grid: Grid): string {
 }
 
 const LETTER = 7; // pixels, in the mean over a name
+const MOST_UPRIGHT = 18; // letters of a name that stands upright
 
 function cut(name: string, longest: number): string {
   const kept = Math.max(2, Math.floor(longest)) - 1;
