@@ -110,6 +110,7 @@ def test_a_reply_does_not_depend_on_those_before_it():
 def test_a_base_model_takes_part_in_runs_with_and_without_a_memory(tmp_path):
     task = ("store-recall", "--n", "8", "--m", "4", "--h", "2", "--seeds", "0", "--model", f"local/{GEMMA}")
     for name, more in (("plain", ()), ("bm25", ("--memory", "bm25"))):
-        assert eirkit("lacuna", "run", *task, *more, "--no-control", "--out", str(tmp_path / name)) == 0
+        out = ("--cache", str(tmp_path / "replies"), "--out", str(tmp_path / name))
+        assert eirkit("lacuna", "run", *task, *more, "--no-control", *out) == 0
         (run,) = records(tmp_path / name)
         assert run.score.answered == run.score.steps == 8

@@ -24,6 +24,7 @@ from eirkit.lacuna.models.model import (
     RAISED_TOKENS,
     STOP,
     USUAL_TOKENS,
+    ActionForm,
     Model,
     ModelOptions,
     ModelWrapper,
@@ -40,6 +41,7 @@ from eirkit.lacuna.models.model import (
 from eirkit.lacuna.models.prices import MILLION, Price, PriceList, load_prices
 from eirkit.lacuna.models.reply_cache import ReplyCache
 from eirkit.records.money import NOTHING, CallSizes, exact_usd
+from eirkit.records.settings import COMPLETION
 from eirkit.registry import call
 
 PASSING = {"rate-limit", "server", "timeout", "unreachable", "dropped", "malformed"}  # kinds that are retried
@@ -165,7 +167,9 @@ class Metered(ModelWrapper):
         if self.cache is None and self.unfinished is None:
             return []
         key, payer = reply_key(self.name, self._identity, request), PAYER.get()
-        shared = [] if self.cache is None else [(self.cache, key)]
+        # What a base model does beside its answers follows from what it sees as objects, which its text does not say.
+        by_rule = self._identity.get("protocol") == COMPLETION and isinstance(request.form, ActionForm)
+        shared = [] if self.cache is None or by_rule else [(self.cache, key)]
         if self.unfinished is None or payer is None:
             return shared
         return [(self.unfinished, payer.account.own_key(key)), *shared]
