@@ -12,8 +12,11 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
+from msgspec import structs
 
+from eirkit.cli import lacuna_run
 from eirkit.cli import run as command_line
+from eirkit.lacuna.findings.summary import read_summary
 from eirkit.lacuna.runs.journal import read_journal
 from eirkit.report.runs.folder import read_sweep
 from eirkit.report.runs.page import spending_section
@@ -21,6 +24,7 @@ from eirkit.report.viewer.logs import LogFolders
 from eirkit.report.viewer.routes import Viewer
 from eirkit.report.viewer.tables import SharedValue
 from tests import runs
+from tests.lacuna.asking import Asking, name_of
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as, says
 from tests.processes import PATIENCE_SECONDS, running, wait_until
 
@@ -123,3 +127,34 @@ def test_a_folder_has_one_cost_wherever_it_is_said(say, prices, tmp_path):
     overview = Viewer(Path("out"), LogFolders(), lambda: 4e9).overview({"at": ["."]})
     assert overview.progress.spent_usd == float(billed)
     assert SharedValue("cost", cost) in overview.alike
+
+
+TWENTY = """
+from eirkit.lacuna.memories.in_process import Bm25
+from eirkit.lacuna.memories.memory import Profile
+
+class Twenty(Bm25):
+    profiles = {"as-documented": Profile("everything", "", passages=20, passages_from="its own default")}
+"""
+
+
+def test_who_is_asked_for_more_passages_and_who_asked_a_script_is_said(say):
+    Path("mine.py").write_text(TWENTY)
+    how = ("--preset", "small", "--model", "scripted/reader", "--seeds", "0:6", "--no-control")
+    say("lacuna", "run", "words", "--memory", "text,bm25,mine.py:Twenty", *how, "--out", "out")
+    ranked = say("choose", "out")
+    sentence = "A search asks for 20 passages of mine.py:Twenty and 5 passages of bm25 and text: the number may have"
+    assert sentence in ranked
+    assert json.loads(say("choose", "out", "--json"))["passages"] == {"text": "5", "bm25": "5", "mine.py:Twenty": "20"}
+    assert "passages" in ranked.partition("Ranking by accuracy")[2].partition("text")[0]
+    assert "A search asks for" in say("report", "out")
+    # A script that plays the model of a memory decides its result in conversations as well.
+    summary = read_summary(Path("out"))
+    asking = [
+        structs.replace(row, memory=name_of(Asking), memory_system=structs.replace(row.memory_system, model_calls=3))
+        for row in summary.rows[:1]
+    ]
+    said = list(lacuna_run._remarks(structs.replace(summary, rows=(*asking, *summary.rows[1:]))))
+    assert f"scripted/extractor answered what {name_of(Asking)} asked of a model: a script, not a model" in " ".join(
+        said
+    )

@@ -61,17 +61,26 @@ def memory_remarks(rows: Sequence[CellRow]) -> Iterator[str]:
     for row in rows:
         where = f"memory {row.memory}, {row.workload}{row.held}{', ' + row.panel if several else ''}"
         yield from (f"{where}: {finding}" for finding in system_of(row).diagnosis)
-    model_of = memory_factory().model_of
-    if any(system_of(row).model_calls and model_of(str(row.memory), row.memory_settings) == EXTRACTOR for row in rows):
-        yield (
-            f"{EXTRACTOR} answered what the systems asked of a model: a script, not a model, and its tokens are an "
-            "estimate; give them a model with --set NAME.model=PROVIDER/MODEL"
-        )
     if any(row.panel == "native" and row.scored for row in rows):
         remedy = "" if several else "; add --panel strict"
         yield (
             "native panel: each system keeps as much as it likes, so its rows do not compare with those held to h"
             f"{remedy}"
+        )
+
+
+def _scripted_models(rows: Sequence[CellRow]) -> Iterator[str]:
+    """Yield which memories asked a script in place of a model."""
+    model_of = memory_factory().model_of
+    asked = dict.fromkeys(
+        str(row.memory)
+        for row in rows
+        if system_of(row).model_calls and model_of(str(row.memory), row.memory_settings) == EXTRACTOR
+    )
+    if asked:
+        yield (
+            f"{EXTRACTOR} answered what {listed(list(asked))} asked of a model: a script, not a model, and its tokens "
+            "are an estimate; for a model add --set NAME.model=PROVIDER/MODEL"
         )
 
 
@@ -345,6 +354,7 @@ def _remarks(summary: Summary) -> Iterator[str]:
             yield f"suspect: {row.model}, {condition_of(row)}{row.held}: {row.suspect}; check the adapter"
     for failure in summary.failures:
         yield f"not scored: {failure.runs} of {failure.model}, {failure.workload} ({failure.kind}): {failure.message}"
-    recorded = [row for row in summary.rows if row.memory_system is not None and row.conversation is None]
-    yield from (*memory_remarks(recorded), *system_remarks((row.memory, row.memory_system) for row in summary.rows))
+    stored = [row for row in summary.rows if row.memory_system is not None]
+    yield from memory_remarks([row for row in stored if row.conversation is None])
+    yield from (*_scripted_models(stored), *system_remarks((row.memory, row.memory_system) for row in summary.rows))
     yield from (*spending_remarks(summary.spending), *(f"stopped: {line}" for line in summary.stopped))

@@ -56,6 +56,7 @@ class ChoiceFigures(RankingFigures, frozen=True, kw_only=True):
     abilities: tuple[str, ...]
     mean_over: str
     at_action_limit: dict[str, int]
+    passages: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Choice:
     folder: Path = Path()  # of the first candidate
     limited: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # runs at their limit of actions, of how many
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # of each candidate's accuracy alone
+    passages: Mapping[str, str] = field(default_factory=dict)  # that a search of each candidate's memory asks for
 
     def figures(self) -> ChoiceFigures:
         """Return everything that scripts receive."""
@@ -98,6 +100,7 @@ class Choice:
             abilities=self.abilities,
             mean_over=f"{self.units.step}s" if self.pooled else "cases",
             at_action_limit={name: limited for name, (limited, _) in self.limited.items()},
+            passages=dict(self.passages),
         )
 
 
@@ -208,7 +211,19 @@ def choose(
         first.folder,
         {name: counts for name, own in found.items() if (counts := _limited(own))[0]},
         {name: values.accuracy(name, _steps(found[name])) for name in names.all if measure == "accuracy"},
+        _passages(placed, names),
     )
+
+
+def _passages(placed: Placed, names: Names) -> dict[str, str]:
+    """Return how many passages a search asks the memory of each candidate for."""
+    found: dict[str, set[str]] = {}
+    for sweep, row in placed:
+        for asked in sweep.manifest.passages:
+            if (asked.memory, asked.settings) == (row.memory, row.memory_settings):
+                number = "all" if asked.passages is None else str(asked.passages)
+                found.setdefault(names.of(sweep, row), set()).add(number)
+    return {name: ", ".join(sorted(numbers)) for name, numbers in found.items()}
 
 
 def _steps(cases: Sequence[Sequence[ScoredRun]]) -> int:

@@ -19,14 +19,26 @@ from eirkit.report.table import Cell, Column, Table, counted, listed, number
 
 def answer_of(choice: Choice) -> tuple[str, ...]:
     """Return the result in sentences: who is best, what would separate the first, and whose runs were cut short."""
+    answer = (*_order(choice), *_different_passages(choice))
     if not choice.limited:
-        return _order(choice)
+        return answer
     told = listed([f"{limited:,} of {runs:,} runs of {name}" for name, (limited, runs) in choice.limited.items()])
     return (
-        *_order(choice),
+        *answer,
         f"{told} ended at their limit of actions, and the {choice.units.step}s after it count as wrong: the limit may "
         "have decided their place; run them again with more --actions.",
     )
+
+
+def _different_passages(choice: Choice) -> Iterator[str]:
+    """Yield of which memories more passages are asked for than of others, which may decide their place."""
+    asked: dict[str, list[str]] = {}
+    for standing in choice.ranking.standings:
+        if standing.name in choice.passages:
+            asked.setdefault(choice.passages[standing.name], []).append(standing.name)
+    if len(asked) > 1:
+        told = [f"{number} passages of {listed(names)}" for number, names in asked.items()]
+        yield f"A search asks for {listed(told)}: the number may have decided their place."
 
 
 def _order(choice: Choice) -> tuple[str, ...]:
@@ -151,7 +163,8 @@ def _difference(measure: Measure, one: Lead) -> str:
     return difference_text(measure, one, {"share": " points", "milliseconds": " ms"}.get(measure.unit, ""), "+")
 
 
-_BESIDE = (  # what each candidate kept, took and cost
+_BESIDE = (  # what is asked of each search, and what each candidate kept, took and cost
+    Column("passages", "passages", figures=True, meaning="that one search asks for", priority=1),
     Column(
         "lost",
         "lost",
@@ -191,6 +204,7 @@ def ranking_table(choice: Choice) -> Table:
                 "rank": standing.ranks if ranking.tasks >= FEWEST_CLUSTERS else "–",
                 "value": standing.value,
                 "behind": "" if behind is None else alike if behind.equal else difference_text(measure, behind),
+                "passages": choice.passages.get(standing.name),
                 **details,
                 "size": None if held is None or needed is None else f"{held:,.0f}, {needed:,.0f}",
             }
