@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import sys
 from dataclasses import replace
@@ -158,3 +160,22 @@ def test_who_is_asked_for_more_passages_and_who_asked_a_script_is_said(say):
     assert f"scripted/extractor answered what {name_of(Asking)} asked of a model: a script, not a model" in " ".join(
         said
     )
+
+
+def test_a_paid_hint_keeps_prices_and_cap_and_an_unknown_cost_names_its_model(say, prices):
+    with ModelServer(answers_as("sloppy", p=0.5)) as server:
+        how = ("--model", "openai/mine", "--base-url", server.url)
+        tasks = (*SMALL, "--h", "2,4", "--seeds", "0:2")
+        say("lacuna", "run", *tasks, *how, "--prices", prices, "--cap-usd", "5", "--out", "out")
+        asked = len(server.received)
+        page = say("report", "out")
+        rescue = re.search(r"`eirkit (lacuna rescue [^`]*)`", page)[1]
+        assert f"--prices {prices} --cap-usd 5 --out out/rescue" in rescue
+        estimate = say(*shlex.split(rescue), "--dry-run")
+        assert re.match(r"\d+ runs, [\d,]+ calls, [\d,]+ tokens, \$[\d.]+, at most \$", estimate)
+        again = next(line for line in Path("out/report.html").read_text("utf-8").splitlines() if "out-again" in line)
+        assert "--cap-usd" not in again
+        assert f"--prices {prices}" in again
+        unknown = say("lacuna", "run", *tasks, *how, "--dry-run")
+        assert "tokens; cost unknown: no price for openai/mine; give --prices FILE" in unknown
+        assert len(server.received) == asked

@@ -25,6 +25,7 @@ from eirkit.cli.runner_options import (
     runner_options,
     spending_remarks,
     totals,
+    unpriced,
 )
 from eirkit.errors import UsageError
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, OUTCOME_MEASURES, RUN_MEASURES
@@ -209,12 +210,13 @@ def _estimate(suite: Suite, control: bool | None, runner: RunnerOptions) -> Docu
     rows = tuple(estimate.row() for estimate in estimates)
     more = {**whole, "runs": sweep.runs, "rows": rows, "sweep": sweep, "control": own}
     found = SweepEstimate.of_plan(estimates, runner.recorded(), **more)
+    models = unpriced(rows)
     parts = (
-        totals(sweep, "the sweep, below: "),
-        totals(own, "before it, the control with nothing missing (--no-control leaves it out): "),
+        totals(sweep, "the sweep, below: ", models),
+        totals(own, "before it, the control with nothing missing (--no-control leaves it out): ", models),
     )
     shown = [structs.replace(estimate.row(), condition=condition_of(estimate.cell.access)) for estimate in estimates]
-    answer = totals(PartEstimate(**whole))
+    answer = totals(PartEstimate(**whole), unpriced=models)
     return estimate_document("lacuna-run", found, answer, parts if own.runs else (), shown)
 
 

@@ -48,7 +48,7 @@ from eirkit.records.evidence import SETTINGS, EvidenceResult
 from eirkit.records.money import Journal, cost_in_words
 from eirkit.records.sweeps import Spending
 from eirkit.report.document import Document, Listing, Section
-from eirkit.report.table import Column, Table, counted
+from eirkit.report.table import Column, Table, counted, listed
 
 
 class SweepProgress(LiveLine):
@@ -162,7 +162,7 @@ class RunnerOptions:
         if self.dry_run:
             estimates = estimate_plan(plan, self.kept_budget(), self.recorded(), every_seed=True)
             found = PlanEstimate.of_plan(estimates, self.recorded())
-            show(estimate_document(f"lacuna-{plan.kind}", found, totals(found)))
+            show(estimate_document(f"lacuna-{plan.kind}", found, totals(found, unpriced=unpriced(found.rows))))
             return 0
         folder = self.resume or self.out
         try:
@@ -329,11 +329,23 @@ def estimate_document(
     return Document(command, "Estimate", (answer,), data, sections, next=repeated("--dry-run"))
 
 
-def totals(sums: PartEstimate, of: str = "") -> str:
-    """Return the sums of an estimate in one line, with what they are the sums of before it."""
-    cost, most = dollars(sums.cost_usd), dollars(sums.most_usd)
+def totals(sums: PartEstimate, of: str = "", unpriced: Iterable[str] = ()) -> str:
+    """Return the sums of an estimate in one line, with what they are the sums of before it.
+
+    Args:
+        unpriced: models without a price, which make the cost unknown.
+    """
     tokens = sums.input_tokens + sums.output_tokens
-    return f"{of}{sums.runs:,} runs, {sums.calls:,} calls, {tokens:,} tokens, {cost}, at most {most}"
+    said = f"{of}{sums.runs:,} runs, {sums.calls:,} calls, {tokens:,} tokens"
+    if sums.cost_usd is not None:
+        return f"{said}, {dollars(sums.cost_usd)}, at most {dollars(sums.most_usd)}"
+    named = listed(list(dict.fromkeys(unpriced))) or "its model"
+    return f"{said}; cost unknown: no price for {named}; give --prices FILE"
+
+
+def unpriced(rows: Iterable[ModelEstimate | EstimateRow]) -> list[str]:
+    """Return the models of an estimate that have no price."""
+    return [row.model for row in rows if row.cost_usd is None]
 
 
 def dollars(amount: float | None) -> str:

@@ -110,7 +110,7 @@ def selftest(
 def _try_own(tried: str, plans: Mapping[str, Suite], funds: SpendingLimits, dry_run: bool, show: Show) -> int:
     """Try a user's own model or memory; print what it may cost first."""
     expected = PartEstimate(**asdict(expected_cost(plans, funds)), runs=sum(map(len, plans.values())))
-    said = totals(expected, "estimate: ")
+    said = totals(expected, "estimate: ", (tried,))
     if dry_run:
         show(Document("selftest-estimate", "Estimate", (said,), expected))
         return 0

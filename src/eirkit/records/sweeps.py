@@ -47,6 +47,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     places: dict[str, str] = {}  # relative paths of sources, as seen from the folder
     control: bool | None = None  # whether the control is run; None: for free models only
     passages: tuple[Passages, ...] = ()
+    prices: str | None = None  # the user's price file, as it was given
 
 
 class Gate(Struct, frozen=True, kw_only=True):

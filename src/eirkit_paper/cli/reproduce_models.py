@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eirkit.cli.agent_options import read_setting
 from eirkit.cli.command import Show
-from eirkit.cli.runner_options import PlanEstimate, SweepProgress, estimate_document, totals
+from eirkit.cli.runner_options import PlanEstimate, SweepProgress, estimate_document, totals, unpriced
 from eirkit.engine.interface import Engine
 from eirkit.errors import UsageError
 from eirkit.lacuna.models.model import ModelOptions
@@ -104,7 +104,7 @@ class AskedModels:
         estimates = runs.estimate()
         known = read_recorded(runs.runs) if runs.runs.is_dir() else None
         data = ReproductionEstimate.of_plan(estimates, known, planned=len(runs.plan))
-        return estimate_document("reproduce", data, totals(data))
+        return estimate_document("reproduce", data, totals(data, unpriced=unpriced(data.rows)))
 
     def run(self, studies: Sequence[Study], engine: Engine | None) -> tuple[str, ...]:
         """Run what is left, and return why runs were left out; a sweep that was made otherwise is copied instead."""

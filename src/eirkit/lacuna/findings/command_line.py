@@ -16,7 +16,7 @@ from msgspec import structs
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.records.evidence import SETTINGS, CapabilitySettings, EvidenceSettings, RescueSettings
 from eirkit.records.settings import ACTION_LIMIT, NATIVE, AnyTask, Task
-from eirkit.records.sweeps import CellRow, Manifest
+from eirkit.records.sweeps import CellRow, Manifest, Spending
 from eirkit.seeds import read_seeds, seeds_text
 
 # The axes of a grid, and the usual options of a model, which are not mentioned; a test compares both with their source.
@@ -43,8 +43,12 @@ DEFAULT = "default"  # a temperature of None in a suite
 _MERGED = ("memory", "memory_options", "seeds")  # what grids may differ in and still be run as one
 
 
-def sweep_command(manifest: Manifest, out: str) -> str:
-    """Return the command that repeats a sweep; a suite of several grids is read from suite.toml."""
+def sweep_command(manifest: Manifest, out: str, spending: Spending | None = None) -> str:
+    """Return the command that repeats a sweep; a suite of several grids is read from suite.toml.
+
+    Args:
+        spending: of the folder, whose cap the command has too.
+    """
     grids = manifest.settings["grid"]
     words = ["eirkit", "lacuna", "run"]
     words += list(_grid_words(grids[0])) if len(grids) == 1 else ["suite.toml"]
@@ -52,7 +56,15 @@ def sweep_command(manifest: Manifest, out: str) -> str:
         words.append("--no-texts")
     if manifest.control is not None:
         words.append("--control" if manifest.control else "--no-control")
-    return shlex.join([*words, "--out", out])
+    return shlex.join([*words, *_money_words(manifest, spending), "--out", out])
+
+
+def _money_words(manifest: Manifest, spending: Spending | None) -> Iterator[str]:
+    """Yield the price file and the cap of a sweep, which another run of its model needs as well."""
+    if manifest.prices is not None:
+        yield from ("--prices", manifest.prices)
+    if spending is not None and spending.cap_usd is not None:
+        yield from ("--cap-usd", f"{spending.cap_usd:f}".rstrip("0").rstrip("."))
 
 
 def _grid_words(grid: Mapping[str, Any]) -> Iterator[str]:
@@ -156,15 +168,22 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def rescue_command(row: CellRow, manifest: Manifest, seeds: Sequence[int], out: Path) -> str:
-    """Return the rescue command for a cell of a sweep, with the same task, policy or memory, capacity and model."""
+def rescue_command(
+    row: CellRow, manifest: Manifest, seeds: Sequence[int], out: Path, spending: Spending | None = None
+) -> str:
+    """Return the rescue command for a cell of a sweep, with the same task, policy or memory, capacity and model.
+
+    Args:
+        spending: of the sweep, whose cap the command has too.
+    """
     options = [grid["model_options"] for grid in manifest.settings["grid"]]
     shared = options[0] if all(given == options[0] for given in options) else {}
     words = ["eirkit", "lacuna", "rescue", "--workload", row.workload, *_task_words(row.task)]
     words += [] if row.h is None else ["--h", str(row.h)]
     words += ["--policy", row.policy] if row.policy else []
     words += _memory_words(row.memory, row.panel, row.memory_settings) if row.memory else []
-    words += ["--model", row.model, *model_words(shared), "--seeds", seeds_text(seeds), "--out", str(out)]
+    words += ["--model", row.model, *model_words(shared), "--seeds", seeds_text(seeds)]
+    words += [*_money_words(manifest, spending), "--out", str(out)]
     return shlex.join(words)
 
 

@@ -83,6 +83,7 @@ def describe(
         dependencies=dict(dependency_versions()),
         places={} if folder is None else places_of(sources, folder),
         passages=tuple(passages_of_plan(plan)),
+        prices=None if prices is None else str(prices),
     )
 
 

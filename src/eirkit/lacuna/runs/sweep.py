@@ -78,6 +78,7 @@ def resume_sweep(
     manifest = then
     if wanted.sha256() != recorded.sha256():
         manifest = describe_sweep(wanted, funds.prices, os.environ, folder, control)
+        manifest = structs.replace(manifest, prices=manifest.prices or then.prices)
     elif control != then.control:
         manifest = _with_control(then, wanted, control)
     with Runner(folder, budget, observe, engine) as runner:

@@ -536,7 +536,7 @@ def command_for(
     first = max(seed for sweep in sweeps for seed in sweep.seeds) + 1
     restricted = {**restricted_grid(grid, [row for _, row in leading]), "seeds": f"{first}:{first + seeds}"}
     manifest = structs.replace(own[0].manifest, settings={**own[0].manifest.settings, "grid": [restricted]})
-    return sweep_command(manifest, f"{own[0].name}{MORE}" if len(own) == 1 else LEADERS)
+    return sweep_command(manifest, f"{own[0].name}{MORE}" if len(own) == 1 else LEADERS, own[0].spending)
 
 
 def seconds_of(leading: Sequence[tuple[SweepFolder, CellRow]], seeds: int) -> float | None:

@@ -339,7 +339,7 @@ def next_rescue(sweep: SweepFolder) -> str:
     """Return the rescue command for the cell with the most errors caused by missing state."""
     able = [row for row in sweep.rows if row.scored] or list(sweep.rows)
     worst = max(able, key=lambda row: (row.claims, row.errors["state_supply"], row.miss_rate or 0))
-    return rescue_command(worst, sweep.manifest, sweep.seeds, sweep.folder / "rescue")
+    return rescue_command(worst, sweep.manifest, sweep.seeds, sweep.folder / "rescue", sweep.spending)
 
 
 def next_control(sweep: SweepFolder) -> str:
