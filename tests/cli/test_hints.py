@@ -18,10 +18,13 @@ from msgspec import structs
 
 from eirkit.cli import lacuna_run
 from eirkit.cli import run as command_line
+from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS
 from eirkit.lacuna.findings.summary import read_summary
 from eirkit.lacuna.runs.journal import read_journal
+from eirkit.report.runs.choice import choose_folders
 from eirkit.report.runs.folder import read_sweep
 from eirkit.report.runs.page import spending_section
+from eirkit.report.runs.ranking import parts_table
 from eirkit.report.viewer.logs import LogFolders
 from eirkit.report.viewer.routes import Viewer
 from eirkit.report.viewer.tables import SharedValue
@@ -179,3 +182,22 @@ def test_a_paid_hint_keeps_prices_and_cap_and_an_unknown_cost_names_its_model(sa
         unknown = say("lacuna", "run", *tasks, *how, "--dry-run")
         assert "tokens; cost unknown: no price for openai/mine; give --prices FILE" in unknown
         assert len(server.received) == asked
+
+
+def test_who_was_never_right_is_not_among_the_best(say):
+    how = ("--preset", "small", "--model", "scripted/reader", "--seeds", "0:7", "--no-control", "--out", "out")
+    say("lacuna", "run", "words", "--memory", "null,text,bm25,words-add-only", *how)
+    choice, _ = choose_folders([Path("out")], None, "accuracy")
+    never = {
+        ability: part
+        for ability, part in choice.parts["ability"].items()
+        if part.standings[0].value > 0
+        and any(standing.value == 0 for standing in part.standings if standing.name in part.leaders)
+    }
+    assert any(part.tasks >= FEWEST_CLUSTERS for part in never.values()), (
+        "a ranking of enough tasks, but of few questions"
+    )
+    lines = {line["axis"]: line for line in parts_table(choice).rows}
+    for ability in never:
+        assert lines[ability]["best"].endswith("; too few to rank")
+        assert "0.000" not in lines[ability]["values"]

@@ -233,8 +233,10 @@ def parts_table(choice: Choice) -> Table | None:
     lines: list[dict[str, Cell]] = []
     for axis, of in choice.parts.items():
         for value, ranking in of.items():
-            few = ranking.tasks < FEWEST_CLUSTERS
             best = ranking.standings[0].value
+            # So few that not even one that was never right is shown to be worse than the best.
+            is_open = best > 0 and any(one.value == 0 for one in ranking.standings if one.name in ranking.leaders)
+            few = ranking.tasks < FEWEST_CLUSTERS or is_open
             named = [
                 standing
                 for standing in ranking.standings
