@@ -16,8 +16,9 @@ from subprocess import PIPE
 import pytest
 from msgspec import structs
 
-from eirkit.cli import lacuna_run
+from eirkit.cli import doctor, lacuna_run
 from eirkit.cli import run as command_line
+from eirkit.cli.doctor import Availability
 from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS
 from eirkit.lacuna.findings.summary import read_summary
 from eirkit.lacuna.runs.journal import read_journal
@@ -201,3 +202,13 @@ def test_who_was_never_right_is_not_among_the_best(say):
     for ability in never:
         assert lines[ability]["best"].endswith("; too few to rank")
         assert "0.000" not in lines[ability]["values"]
+
+
+def test_a_memory_from_which_nothing_was_needed_is_not_said_to_be_right(say):
+    how = ("--seeds", "0:2", "--model", "reference/recoverer", "--memory", "bm25", "--no-control")
+    ran = say("lacuna", "run", *SMALL, *how, "--out", "out")
+    assert ran.startswith("bm25 was not tested, since no record was needed from it; give an --h below --m.")
+    proposed = doctor._tried_document(None, [Availability("bm25", True, "it stored records")]).next
+    assert shlex.split(proposed)[-2:] == ["--memory", "bm25"]
+    tried = json.loads(say(*shlex.split(proposed)[1:], "--out", "tried", "--json"))
+    assert sum(tried["rows"][0]["memory_system"]["outcomes"].values()) > 10

@@ -148,6 +148,8 @@ COLUMNS = (
     Column("usable", "usable"),
     Column("reason", "what is missing, or what it does", role="text"),
 )
+# A short sweep in which most records must come from a memory: only two of those that are needed stay in context.
+TRIAL = "store-recall --n 16 --m 8 --h 2 --seeds 0:3 --model reference/recoverer"
 PLANTED = ("broken-", "words-")  # memories whose faults are known, for calibration
 
 
@@ -209,11 +211,7 @@ def _tried_document(data: DoctorDocument, tried: Sequence[Availability]) -> Docu
         f"{plugin.name} is {'usable' if plugin.usable else 'not usable'}: {plugin.reason}." for plugin in tried
     )
     usable = [plugin.name for plugin in tried if plugin.usable and plugin.name in memories]
-    then = (
-        f"eirkit lacuna run store-recall --model reference/recoverer --memory {usable[0]}"
-        if usable
-        else "eirkit doctor"
-    )
+    then = f"eirkit lacuna run {TRIAL} --memory {usable[0]}" if usable else "eirkit doctor"
     return Document("doctor", "What was installed", said, data, next=then)
 
 

@@ -70,7 +70,7 @@ def memory_remarks(rows: Sequence[CellRow]) -> Iterator[str]:
         )
 
 
-def _scripted_models(rows: Sequence[CellRow]) -> Iterator[str]:
+def scripted_remarks(rows: Sequence[CellRow]) -> Iterator[str]:
     """Yield which memories asked a script in place of a model."""
     model_of = memory_factory().model_of
     asked = dict.fromkeys(
@@ -274,6 +274,8 @@ def _answer(summary: Summary) -> str:
         return f"None of {counted(summary.planned, 'run')} is scored."
     rows = sorted((row for row in summary.rows if row.accuracy is not None), key=lambda row: -(row.accuracy or 0.0))
     best = rows[0]
+    if (untested := _untested(rows)) is not None:
+        return untested
     if any(row.conversation is not None for row in rows):
         return answer_in_words(rows)
     if len(rows) == 1:
@@ -287,6 +289,17 @@ def _answer(summary: Summary) -> str:
     if best.accuracy == rows[-1].accuracy:
         return f"Steps answered correctly: {share(best.accuracy)} in each of {len(rows)} settings."
     return f"Steps answered correctly: {first} at best, {last} at worst, over {len(rows)} settings."
+
+
+def _untested(rows: Sequence[CellRow]) -> str | None:
+    """Return that nothing was needed from any memory, so that accuracy says nothing about them; None otherwise."""
+    if any(row.memory_system is None or row.conversation is not None for row in rows):
+        return None
+    if not rows or any(sum(system_of(row).outcomes.values()) for row in rows):
+        return None
+    names = list(dict.fromkeys(str(row.memory) for row in rows))
+    was, it = ("was", "it") if len(names) == 1 else ("were", "them")
+    return f"{listed(names)} {was} not tested, since no record was needed from {it}; give an --h below --m."
 
 
 def _tables(rows: Sequence[CellRow]) -> Iterator[Table]:
@@ -358,5 +371,5 @@ def _remarks(summary: Summary) -> Iterator[str]:
         yield f"not scored: {failure.runs} of {failure.model}, {failure.workload} ({failure.kind}): {failure.message}"
     stored = [row for row in summary.rows if row.memory_system is not None]
     yield from memory_remarks([row for row in stored if row.conversation is None])
-    yield from (*_scripted_models(stored), *system_remarks((row.memory, row.memory_system) for row in summary.rows))
+    yield from (*scripted_remarks(stored), *system_remarks((row.memory, row.memory_system) for row in summary.rows))
     yield from (*spending_remarks(summary.spending), *(f"stopped: {line}" for line in summary.stopped))

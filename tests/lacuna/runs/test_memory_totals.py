@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eirkit.cli.lacuna_run import memory_remarks
+from eirkit.cli.lacuna_run import memory_remarks, scripted_remarks
 from eirkit.lacuna.findings.summary import MemoryTotals, _CellTotals
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.suite import make_cell
@@ -168,6 +168,6 @@ def test_a_row_without_a_scored_run_is_no_proof_of_anything():
     ],
 )
 def test_a_scripts_answers_and_estimates_are_never_passed_off_as_a_models(name, settings, calls, said):
-    _held, *remarks = memory_remarks([row_of("strict", name, settings, model_calls=calls)])
+    remarks = list(scripted_remarks([row_of("strict", name, settings, model_calls=calls)]))
     assert len(remarks) == said
     assert all("a script, not a model, and its tokens are an estimate" in remark for remark in remarks)
