@@ -66,10 +66,13 @@ def install(agent: str, trial: bool, seed: int | None, compactions: int, show: S
 @document_options
 def uninstall(agent: str, show: Show) -> None:
     """Remove the guard from AGENT and restore the agent's own files byte for byte."""
+    was_installed = _installer().status(agent).is_installed
     found = _installer().uninstall(agent)
     if not any(_installer().status(name).is_installed for name in AGENTS):
         end_trial(hooks.guard_folder())
-    show(_document("uninstall", [found], (f"{found.agent.title} has no guard.",)))
+    title = found.agent.title
+    words = f"The guard of {title} is removed." if was_installed else f"{title} had no guard; nothing was changed."
+    show(_document("uninstall", [found], (words,)))
 
 
 @command(example="eirkit guard status claude")

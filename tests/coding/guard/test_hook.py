@@ -448,7 +448,10 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "The guard is installed in Claude Code." in runner.invoke(ROOT, ["guard", "status"]).stdout
     done = runner.invoke(ROOT, ["guard", "hook", "claude", "PreCompact"], input="no json")
     assert (done.exit_code, done.stdout) == (0, "")
-    assert runner.invoke(ROOT, ["guard", "uninstall", "claude"]).exit_code == 0
+    removed, again = (runner.invoke(ROOT, ["guard", "uninstall", "claude"]) for _ in range(2))
+    assert (removed.exit_code, again.exit_code) == (0, 0)
+    assert "The guard of Claude Code is removed." in removed.stdout
+    assert "Claude Code had no guard; nothing was changed." in again.stdout
     left = json.loads(runner.invoke(ROOT, ["guard", "status", "--json"]).stdout)
     assert [one["installed"] for one in left["agents"]] == [False] * len(AGENTS)
     assert (left["trial_seed"], len(left["complaints"])) == (None, 1)
