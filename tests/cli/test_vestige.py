@@ -18,6 +18,7 @@ from eirkit.vestige.corpus.analysis import AnalysisOptions
 from eirkit.vestige.corpus.summary import CorpusTotals
 from tests import warm
 from tests.processes import completed
+from tests.report.folders import write_compacted, write_log
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ACCESSES = [
@@ -105,6 +106,18 @@ def test_a_run_for_reading(analyzed):
     assert "peak demand: 350 tokens at cut 4" in done.stdout
     assert "Live at the peak" in done.stdout
     assert "█" in done.stdout
+
+
+def test_without_a_run_all_are_listed_the_costliest_compaction_first(tmp_path):
+    write_log(tmp_path / "logs", "short.jsonl")
+    write_compacted(tmp_path / "logs", "long.jsonl")
+    answer("analyze", tmp_path / "logs", "--out", tmp_path / "out")
+    found = answer("show", tmp_path / "out")
+    assert [(run["run"], run["compactions"]) for run in found["runs"]] == [("long", 1), ("short", 0)]
+    assert found["runs"][0]["live"] == answer("show", tmp_path / "out", "long")["breaks"][0]["live_tokens"] > 0
+    shown = call("show", tmp_path / "out").stdout
+    assert shown.startswith("1 of 2 runs was compacted.")
+    assert shown.splitlines()[-1] == f"next: eirkit show {tmp_path / 'out'} long"
 
 
 def test_the_chart_of_a_run_has_both_axes(analyzed):
@@ -264,7 +277,6 @@ REFUSALS = [
     (("show", "no/such", "r1"), "is no folder; give one that"),
     (("show", "{analyzed}", "r11"), "no run named 'r11' in .*; did you mean r1\\?"),
     (("show", "{analyzed}", "nope"), "no run named 'nope' in .*; name one of r1$"),
-    (("show", "{analyzed}"), "which run of .*\\? name one of r1$"),
 ]
 
 

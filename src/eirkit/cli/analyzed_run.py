@@ -11,10 +11,10 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from eirkit.errors import UsageError
-from eirkit.records.analysis import RunDetails
+from eirkit.records.analysis import RunBreak, RunDetails
 from eirkit.report.document import Axis, Chart, Document, Item, Section, Series
 from eirkit.report.logs.break_sentences import break_line, break_name
-from eirkit.report.table import Column, Table, counted, listed
+from eirkit.report.table import Cell, Column, Table, counted, listed
 from eirkit.report.terminal import may_be
 from eirkit.vestige.measures import LOG_MEASURES, READING_MEASURES
 from eirkit.vestige.results.analysis import Analysis
@@ -28,17 +28,60 @@ GOALS = {
 }
 
 
-def analyzed_run(folder: Path, run_id: str | None) -> Document:
-    """Return what a run needed at each cut; cut t lies just before turn t."""
+def analyzed_run(folder: Path, run_id: str | None, every: bool = False) -> Document:
+    """Return what a run needed at each cut, where cut t lies just before turn t; without a name, the runs.
+
+    Args:
+        every: list all runs.
+    """
     analysis = Analysis(folder)
+    if run_id is None:
+        return _listing(analysis, every)
     return _document(analysis.run(_chosen(analysis, run_id)), folder)
 
 
-def _chosen(analysis: Analysis, run_id: str | None) -> str:
+def _listing(analysis: Analysis, every: bool) -> Document:
+    """Return the runs, that with the costliest compaction first: with the most tokens of files that were needed."""
+    folder, breaks = analysis.folder, dict[str, list[RunBreak]]()
+    for cost in analysis.breaks():
+        breaks.setdefault(cost.run_id, []).append(cost)
+    most = {name: max(cost.live_tokens for cost in own) for name, own in breaks.items()}
+    rows: list[dict[str, Cell]] = [
+        {
+            "run": run.run_id,
+            "model": run.model or None,
+            "turns": run.turns,
+            "compactions": sum(one.compactions for one in breaks.get(run.run_id, ())),
+            "live": most.get(run.run_id),
+            "dropped": sum(one.dropped_tokens for one in breaks.get(run.run_id, ())),
+        }
+        for run in sorted(analysis.runs, key=lambda run: -most.get(run.run_id, -1))
+    ]
+    columns = (
+        Column("run", "run", role="name"),
+        Column("model", "model"),
+        Column("turns", "turns"),
+        Column("compactions", "compactions"),
+        Column(
+            "live", "needed, tokens", meaning="of files that were needed later, at the costliest compaction or clear"
+        ),
+        Column("dropped", "dropped, tokens", meaning="of these files, over all compactions and clears"),
+    )
+    shown = rows if every else rows[:LISTED]
+    part = "" if len(shown) == len(rows) else f"; {len(shown)} of {len(rows):,}, --all lists every one"
+    table = Table("runs", f"Runs, the costliest compaction first{part}", columns, tuple(shown))
+    cut = sum(bool(row["compactions"]) for row in rows)
+    answer = f"{cut:,} of {counted(len(rows), 'run')} {'was' if cut == 1 else 'were'} compacted."
+    where = quote(str(folder))
+    then = f"eirkit show {where} {quote(str(rows[0]['run']))}" if rows else f"eirkit view {where}"
+    data = {"folder": str(folder), "runs": rows, "listed": len(shown)}
+    sections = (Section("", (), (table,)),) if rows else ()
+    return Document("vestige-show", f"Runs of {folder}", (answer,), data, sections, next=then)
+
+
+def _chosen(analysis: Analysis, run_id: str) -> str:
     """Return the run with a name, given in full, by its beginning or as shortened in tables."""
     folder, known = analysis.folder, analysis.run_ids()
-    if run_id is None:
-        raise UsageError(f"which run of {folder}? {_known(known)}")
     if run_id in known:
         return run_id
     meant = [name for name in known if name.startswith(run_id) or may_be(run_id, name)]

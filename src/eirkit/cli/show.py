@@ -74,7 +74,8 @@ def show(
 ) -> None:
     """Show why STEP of the run RUN_ID in DIR is wrong; without STEP, list its wrong steps; without both, list the runs.
 
-    Of an analysis, show what the run RUN_ID needed at each cut; cut t lies just before turn t.
+    Of an analysis, show what the run RUN_ID needed at each cut; cut t lies just before turn t. Without it, list the
+    runs, that with the costliest compaction first.
 
     In conversations a step is a question. RUN_ID may be the beginning of a name, or a seed, if only one run fits. For
     everything that the answer needed, it says when that was given and written, whether the store had it, what it was
@@ -82,7 +83,7 @@ def show(
     """
     kind = kind_of(folder)
     if kind == "vestige-analysis":
-        show(analyzed_run(folder, run_id))
+        show(analyzed_run(folder, run_id, every))
         return
     if kind not in ("lacuna-run", "lacuna-evidence"):
         raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give a folder of `lacuna run` or `lacuna rescue`")

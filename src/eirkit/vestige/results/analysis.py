@@ -34,6 +34,7 @@ from eirkit.records.analysis import (
     HiddenLine,
     InstructionFate,
     LiveState,
+    RunBreak,
     RunDetails,
     RunRow,
     StateRow,
@@ -45,7 +46,7 @@ from eirkit.vestige.cohorts.covariates import read_base_lines
 from eirkit.vestige.cohorts.finding import AnalysisPlan, Resampled, read_plan
 from eirkit.vestige.corpus.query import MOST_ROWS, QueryResult, query_apart
 from eirkit.vestige.measures import LOG_MEASURES
-from eirkit.vestige.tables import T, arrow, read_analysis, read_rows, read_table, rows_of, run_ids
+from eirkit.vestige.tables import T, arrow, read_analysis, read_rows, read_table, rows_of, run_ids, table_of
 
 _BATCH_ROWS = 1 << 10
 
@@ -152,6 +153,10 @@ class Analysis:
             entities=self._rows(EntityDemand, run_id),
             instructions=self._rows(InstructionFate, run_id),
         )
+
+    def breaks(self) -> list[RunBreak]:
+        """Return the compactions and clears of all runs."""
+        return rows_of(read_table(self.folder, table_of(BreakCost)), RunBreak, self.folder)
 
     def _rows(self, row: type[T], run_id: str) -> tuple[T, ...]:
         return tuple(read_rows(self.folder, row, run_id))
