@@ -47,7 +47,7 @@ def say(capsys, tmp_path, monkeypatch):
         capsys.readouterr()
         assert command_line([str(word) for word in words]) == code
         printed = capsys.readouterr()
-        return " ".join((printed.err if code else printed.out).split())
+        return " ".join((printed.out or printed.err).split())
 
     return run
 
@@ -212,3 +212,24 @@ def test_a_memory_from_which_nothing_was_needed_is_not_said_to_be_right(say):
     assert shlex.split(proposed)[-2:] == ["--memory", "bm25"]
     tried = json.loads(say(*shlex.split(proposed)[1:], "--out", "tried", "--json"))
     assert sum(tried["rows"][0]["memory_system"]["outcomes"].values()) > 10
+
+
+def test_the_cap_that_is_proposed_is_in_proportion_and_runs_are_of_those_planned(say, prices, capsys):
+    with ModelServer(answers_as("calculator")) as server:
+        how = ("--model", "openai/mine", "--base-url", server.url, "--prices", prices, "--set", "connections=1")
+        tasks = (*SMALL, "--h", "4,2", "--seeds", "0:3")
+        whole = Decimal(110 * 10) * 12 * 6 / 1_000_000
+        shown = say("lacuna", "run", *tasks, *how, "--cap-usd", "0.03", "--out", "out", code=1)
+        assert "2/3" in shown
+        assert "0/3" in shown
+        proposed = shlex.split(shown.partition("next: eirkit ")[2])
+        assert Decimal("0.03") < Decimal(proposed[-1]) <= 3 * whole
+        for _ in range(4):  # each cap that is proposed pays for at least one of the four runs that are left
+            if "--cap-usd" in proposed:
+                before = len(runs.records(Path("out")))
+                command_line(proposed)
+                assert len(runs.records(Path("out"))) > before
+                capsys.readouterr()
+                command_line(["lacuna", "run", "--resume", "out"])
+                proposed = shlex.split(" ".join(capsys.readouterr().out.split()).partition("next: eirkit ")[2])
+        assert proposed[0] == "report"

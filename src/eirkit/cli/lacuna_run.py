@@ -330,7 +330,7 @@ def _figures(row: CellRow) -> dict[str, Cell]:
     aligned = row.first_error_at_first_miss if any(row.errors.values()) else None
     figures: dict[str, Cell] = {
         "pressure": row.pressure,
-        "scored": f"{row.scored}/{row.attempted}",
+        "scored": row.scored_of,
         "accuracy": None if accuracy is None else f"{accuracy:.3f}±{row.accuracy_sd:.3f}",
         # Brief, since columns are many.
         INFORMED: None if informed is None else f"{informed:.3f} ({row.informed_low:.2f}–{row.informed_high:.2f})",

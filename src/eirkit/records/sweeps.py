@@ -281,6 +281,11 @@ class CellRow(CellScore, frozen=True, kw_only=True):
         return "" if self.h is None else f", h = {self.h}"
 
     @property
+    def scored_of(self) -> str:
+        """How many runs are scored, of those that are planned."""
+        return f"{self.scored}/{max(self.attempted, self.seeds * self.repeats)}"
+
+    @property
     def is_withheld(self) -> bool:
         """Whether nothing is said about lost information: its control fails, or there is a finding against it."""
         return is_excluded(self.control) or self.validity.sentence is not None

@@ -300,8 +300,9 @@ def _memory_usd(trials: Sequence[_Trial], known: RecordedRuns) -> Decimal | None
 def cap_of_next_run(estimates: Sequence[CellEstimate], journal: Journal) -> Decimal | None:
     """Return a cap at which any of the runs left can finish; None if what one may cost is unknown.
 
-    A run is taken to cost its maximum, with as many calls for each reply as there were so far. That of a memory system
-    with a model of its own has no maximum, so it is taken to cost some times the dearest so far.
+    A run is taken to cost its maximum, or some times what is expected by the calls so far if that is less, with as many
+    calls for each reply as there were so far. That of a memory system with a model of its own has no maximum, so it is
+    taken to cost some times the dearest so far.
     """
     spending = journal.spending
     if spending.unanswered and not spending.replies:
@@ -317,8 +318,12 @@ def cap_of_next_run(estimates: Sequence[CellEstimate], journal: Journal) -> Deci
         elif most is None:
             return None
         else:
-            calls = max(1, one.expected.calls // one.runs)
-            needs.append(exact_usd(most) / one.runs * (calls + 1) / calls * spending.calls_per_reply)
+            most_of_run = exact_usd(most) / one.runs
+            most_of_call = most_of_run / max(1, one.expected.calls // one.runs)
+            need = most_of_run + most_of_call
+            if one.calibration is not None and one.expected.cost_usd is not None:
+                need = min(need, DEARER_TIMES * exact_usd(one.expected.cost_usd) / one.runs + 2 * most_of_call)
+            needs.append(need * spending.calls_per_reply)
     return spending.total_usd + max(needs) if any(needs) else None
 
 

@@ -96,7 +96,7 @@ def _line(row: CellRow, named: Coordinates, intervals: Mapping[str, Interval]) -
         **linked(row),
         **(named.cells(row) or {"workload": row.workload}),
         "pressure": row.pressure,
-        "scored": f"{row.scored}/{row.attempted}",
+        "scored": row.scored_of,
         "accuracy": row.accuracy,
         "low": None if interval is None else interval.low,
         "high": None if interval is None else interval.high,
