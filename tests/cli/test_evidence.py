@@ -272,5 +272,7 @@ def test_a_rescue_says_where_its_records_are_or_how_to_keep_them(call):
     assert [call.alone(word, "out")[0] for word in ("report", "show")] == [0, 0]
     _, shown, _ = call("rescue", *model)
     assert "records in" not in shown
-    assert shown.splitlines()[-1].startswith("next: eirkit lacuna rescue ")
-    assert shown.splitlines()[-1].endswith(" --out out/rescue")
+    assert "no records were kept; repeat it with --out out/rescue to look at its runs" in " ".join(shown.split())
+    proposed = "eirkit lacuna run store-recall --model reference/recoverer --dry-run"
+    assert shown.splitlines()[-1] == f"next: {proposed}", "the same command again is no next step"
+    assert call.alone(*proposed.split()[1:])[0] == 0

@@ -172,7 +172,7 @@ class RunnerOptions:
                 raise
             say(f"eirkit: interrupted; continue with `eirkit lacuna {plan.kind} --resume {shlex.quote(str(folder))}`")
             return 130
-        show(_with_records(result.document, folder, plan.kind))
+        show(_with_records(result.document, folder, plan))
         return result.code
 
     def _find(self, plan: CellPlan, folder: Path | None, measure: Callable[[Results], CommandResult]) -> CommandResult:
@@ -186,10 +186,20 @@ class RunnerOptions:
         return found
 
 
-def _with_records(document: Document, folder: Path | None, kind: str) -> Document:
-    """Return the document with where its records are, or how to keep them."""
+def _sweep_of(plan: CellPlan) -> str:
+    """Return the command that estimates a sweep of the first model and workload of a plan."""
+    cell = next(cell for cell, _ in plan.plan())
+    server = [] if cell.options.base_url is None else ["--base-url", cell.options.base_url]
+    words = ["eirkit", "lacuna", "run", cell.task.workload, "--model", cell.model, *server, "--dry-run"]
+    return shlex.join(words)
+
+
+def _with_records(document: Document, folder: Path | None, plan: CellPlan) -> Document:
+    """Return the document with where its records are, or how such records are kept."""
     if folder is None:
-        return replace(document, next=document.next or f"{repeated()} --out out/{kind}")
+        lost = f"no records were kept; repeat it with --out out/{plan.kind} to look at its runs"
+        document = replace(document, sections=(*document.sections, Section("", (lost,))))
+        return replace(document, next=document.next or _sweep_of(plan))
     records = Section("", (), (Listing("records", "", f"records in {folder}"),))
     then = document.next or f"eirkit report {shlex.quote(str(folder))}"
     return replace(document, sections=(*document.sections, records), next=then)

