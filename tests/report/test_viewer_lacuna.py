@@ -27,6 +27,7 @@ from eirkit.records.sweeps import FailureGroup
 from eirkit.report.colors import colored_item
 from eirkit.report.document import drawn
 from eirkit.report.runs.folder import read_sweep
+from eirkit.report.runs.page import page_of
 from eirkit.report.runs.possible import possible_section
 from eirkit.report.viewer import reported
 from eirkit.report.viewer.documents import FolderProgress, LacunaRun, ShownExchange
@@ -457,6 +458,13 @@ def test_the_picture_of_what_was_possible_is_that_of_the_report(root):
     assert [list(line) for line in shown.tables[0].lines] == section.items[1].lines()
     with pytest.raises(InputFileError, match="no sweep"):
         viewer(root).possible({"at": ["rescue"]})
+
+
+def test_a_sweep_begins_with_the_answer_of_its_report(root):
+    headline = page_of(read_sweep(root / "sweep")).headline
+    answers = viewer(root).overview({"at": ["sweep"]}).answers
+    assert answers == (f"{headline.number} {headline.caption}.", headline.sentences[0])
+    assert viewer(root).overview({"at": ["rescue"]}).answers == ()
 
 
 def test_a_sweep_too_large_for_a_request_is_left_to_the_report(root, monkeypatch):

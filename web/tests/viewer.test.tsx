@@ -11,6 +11,7 @@ import { diffLines, editOf } from "../src/viewer/diff";
 import { cellWords } from "../src/viewer/heat";
 import { Block, Inert, pieces } from "../src/viewer/inert";
 import { wholeTicks } from "../src/viewer/picture";
+import { keysOf } from "../src/viewer/lacuna";
 import { target } from "../src/viewer/scrub";
 import { answerOf } from "../src/viewer/static";
 import { Headline } from "../src/viewer/vestige";
@@ -244,5 +245,14 @@ describe("ticks", () => {
       expect(ticks.every(Number.isInteger)).toBe(true);
       expect(ticks.length).toBeLessThanOrEqual(Math.max(3, room / 32 + 1));
     }
+  });
+});
+
+describe("the legend of a run", () => {
+  it("has the causes that occur in it", () => {
+    const steps = [{ t: 1, correct: true }, { t: 2, correct: false, cause: "cascade" }] as unknown as Step[];
+    const of = (family: string) => keysOf({ steps, task: { family } } as unknown as Parameters<typeof keysOf>[0]).map(([look]) => look);
+    expect(of("conversations")).toEqual(["correct", "cascade"]);
+    expect(of("numbers")).toEqual(["correct", "cascade", "cone"]);
   });
 });

@@ -28,7 +28,7 @@ export function LacunaPage({ at, run, address }: { at: string; run: LacunaRun; a
       {beside.map((name) => (
         <OtherStrip key={name} at={at} name={name} t={t} />
       ))}
-      <Legend keys={run.steps.some((step) => verdictOf(step) === "unknown") ? [...KEYS, ["unknown", verdictWords("unknown")]] : KEYS} />
+      <Legend keys={beside.length ? KEYS : keysOf(run)} />
       <Compare run={run} beside={beside} />
       <div class="arms">
         <Arm at={at} run={run} t={t} />
@@ -46,7 +46,16 @@ const KEYS: [string, string][] = [
   ...measuresOf("causes").map((cause): [string, string] => [cause.id, cause.label]),
   ["missed", "an input was not in context"],
   ["cone", "in the recovery cone"],
+  ["unknown", verdictWords("unknown")],
 ];
+
+// Of a run alone, only what occurs in it.
+export function keysOf(run: Pick<LacunaRun, "steps" | "task">): [string, string][] {
+  const found = new Set<string>(run.steps.map(verdictOf));
+  if (run.steps.some((step) => step.missed)) found.add("missed");
+  if (run.task.family === "numbers") found.add("cone");
+  return KEYS.filter(([look]) => found.has(look));
+}
 
 function sizeOf(task: LacunaRun["task"]): string {
   return task.family === "numbers" ? `n = ${task.n}, m = ${task.m}` : `${task.preset}, ${task.questions} questions at most`;

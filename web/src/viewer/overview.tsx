@@ -5,7 +5,7 @@ import type { AdviceRow, AnalysisSummary, FailureGroup, FolderProgress } from ".
 import { useAnswer } from "./asking";
 import { breakFigures } from "./breaks";
 import { HeatMap } from "./heat";
-import { Inert } from "./inert";
+import { Inert, Prose } from "./inert";
 import { SectionPart } from "./section";
 import { COMPACTIONS, RUNS, RunTable } from "./table";
 import { TermLink } from "./terms";
@@ -16,6 +16,11 @@ export function FolderPage({ at, address, stamp }: { at: string; address: URLSea
   return (
     <>
       {error && <p class="fault">{error}</p>}
+      {data?.answers.map((answer) => (
+        <p key={answer}>
+          <Prose text={answer} />
+        </p>
+      ))}
       {data?.progress && <Standing progress={data.progress} />}
       <p class="quiet">
         <a href={reportOf(at)}>The report of this folder</a>
@@ -23,11 +28,6 @@ export function FolderPage({ at, address, stamp }: { at: string; address: URLSea
       {data?.kind === "evidence" && <SectionPart path="evidence" at={at} stamp={stamp} />}
       {data && data.advice.length > 0 && <WhatToDo at={at} advice={data.advice} />}
       {data?.summary && <Found summary={data.summary} />}
-      {data?.answers.map((answer) => (
-        <p key={answer}>
-          <Inert text={answer} />
-        </p>
-      ))}
       {data && data.alike.length > 0 && (
         <p class="quiet">
           All runs: <Inert text={data.alike.map((one) => `${one.title} ${one.value}`).join(", ")} />

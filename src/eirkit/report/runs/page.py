@@ -21,7 +21,7 @@ from eirkit.records.money import cost_in_words
 from eirkit.records.runs import OUTCOMES
 from eirkit.records.settings import CONTROLLED
 from eirkit.records.sweeps import CellRow, MemoryRow
-from eirkit.report.document import Axis, Chart, Listing, Page, Section, Series, facts
+from eirkit.report.document import Axis, Chart, Headline, Listing, Page, Section, Series, facts
 from eirkit.report.folders import kind_of, pages, records_of
 from eirkit.report.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
 from eirkit.report.runs.answers import (
@@ -33,7 +33,7 @@ from eirkit.report.runs.answers import (
     unread_headline,
     unread_replies,
 )
-from eirkit.report.runs.choice import ChoiceFigures, choice_in
+from eirkit.report.runs.choice import Choice, ChoiceFigures, choice_in
 from eirkit.report.runs.demand import demand_section
 from eirkit.report.runs.evidence import gates_table, rescue_section, section_of, standings_table, undecided_words
 from eirkit.report.runs.folder import Coordinates, SweepFolder, condition_of, read_sweep
@@ -179,8 +179,9 @@ def _spent(model: str, rows: Sequence[CellRow]) -> dict[str, Cell]:
     return {"model": model, "runs": sum(row.scored for row in rows), **sums, "cost_usd": cost}
 
 
-# Makes the page of a sweep of conversations; imported with the first of them.
+# Make the page of a sweep of conversations and its headline; imported with the first of them.
 CONVERSATIONS = "eirkit.report.runs.words:conversation_page"
+CONVERSATIONS_HEADLINE = "eirkit.report.runs.words:conversation_headline"
 
 
 class SweepAnswers(Struct, frozen=True):
@@ -207,19 +208,40 @@ def page_of(sweep: SweepFolder, pivot: Pivot | None = None) -> Page:
     told = any(row.conversation is not None for row in sweep.rows)
     make: Callable[[SweepFolder, Pivot], Page] = extensions.load(CONVERSATIONS) if told else _page_in_steps
     page = make(sweep, pivot)
-    headline = unread_headline(sweep.rows, sweep.manifest)
-    if headline is None:
-        unread = (model.sentence for model in unread_replies(sweep.rows, sweep.manifest))
-        headline = replace(page.headline, sentences=(*page.headline.sentences, *unread))
+    headline = _unread_first(sweep, page.headline)
     said = chosen_words(pivot, len(sweep.rows), cells)
     return replace(page, headline=replace(headline, sentences=(*headline.sentences, *said)))
+
+
+def _unread_first(sweep: SweepFolder, headline: Headline) -> Headline:
+    """Return that replies could not be read, if that is so in every setting; else the headline, with what was not."""
+    if (unread := unread_headline(sweep.rows, sweep.manifest)) is not None:
+        return unread
+    models = unread_replies(sweep.rows, sweep.manifest)
+    return replace(headline, sentences=(*headline.sentences, *(model.sentence for model in models)))
+
+
+def headline_in(sweep: SweepFolder) -> Headline:
+    """Return the headline of the page of a sweep, without making the page."""
+    choice = choice_in(sweep)
+    if any(row.conversation is not None for row in sweep.rows):
+        make: Callable[[SweepFolder, Choice | None], Headline] = extensions.load(CONVERSATIONS_HEADLINE)
+        return _unread_first(sweep, make(sweep, choice))
+    return _unread_first(sweep, _headline_in_steps(sweep, losses_of(sweep.rows), repair_near(sweep), choice))
+
+
+def _headline_in_steps(
+    sweep: SweepFolder, losses: Losses | None, repair: Repair | None, choice: Choice | None
+) -> Headline:
+    ranked = None if choice is None else ranked_headline(choice)
+    rescue, control = next_rescue(sweep), next_control(sweep)
+    return headline_of(sweep.rows, losses, repair, rescue, control, sweep.failures, ranked)
 
 
 def _page_in_steps(sweep: SweepFolder, pivot: Pivot) -> Page:
     losses, repair = losses_of(sweep.rows), repair_near(sweep)
     choice = choice_in(sweep)
-    ranked = None if choice is None else ranked_headline(choice)
-    headline = headline_of(sweep.rows, losses, repair, next_rescue(sweep), next_control(sweep), sweep.failures, ranked)
+    headline = _headline_in_steps(sweep, losses, repair, choice)
     sections = tuple(section for section in _sections(sweep, losses, pivot) if section is not None)
     if choice is not None:
         sections = (choice_section(choice), *sections)

@@ -25,7 +25,7 @@ from eirkit.records.runs import RunRecord
 from eirkit.records.sweeps import AbilityRow, CellRow, ConversationRow
 from eirkit.report.document import Headline, Page, Section
 from eirkit.report.runs.accuracy import given_right_inputs
-from eirkit.report.runs.choice import choice_in
+from eirkit.report.runs.choice import Choice, choice_in
 from eirkit.report.runs.evidence import rescue_section
 from eirkit.report.runs.folder import SweepFolder
 from eirkit.report.runs.page import (
@@ -296,6 +296,15 @@ def _examples(runs: Iterable[RunRecord]) -> Iterator[dict[str, Cell]]:
 TITLE = "What {memory} kept of conversations, and why answers were wrong"
 
 
+def conversation_headline(sweep: SweepFolder, choice: Choice | None) -> Headline:
+    """Return the headline of the page of a sweep of conversations."""
+    headline = word_headline(sweep.rows)
+    if choice is None:
+        return headline
+    ranked = ranked_headline(choice)
+    return replace(ranked, sentences=(*ranked.sentences, *headline.sentences))
+
+
 def conversation_page(sweep: SweepFolder, pivot: Pivot) -> Page:
     """Return the page of a sweep of conversations."""
     cells = {row.cell for row in sweep.rows}
@@ -312,10 +321,9 @@ def conversation_page(sweep: SweepFolder, pivot: Pivot) -> Page:
         rebuilding_section(sweep),
     )
     sections = tuple(section for section in parts if section is not None)
-    headline, choice = word_headline(sweep.rows), choice_in(sweep)
+    choice = choice_in(sweep)
+    headline = conversation_headline(sweep, choice)
     if choice is not None:
-        ranked = ranked_headline(choice)
-        headline = replace(ranked, sentences=(*ranked.sentences, *headline.sentences))
         sections = (choice_section(choice), *sections)
     answers = {"choice": None if choice is None else choice.figures(), "rows": sweep.rows}
     title = TITLE.format(memory=these_memories(len({row.memory or row.condition for row in sweep.rows})))

@@ -84,7 +84,7 @@ class Overview(Struct, frozen=True, kw_only=True):
     failures: tuple[FailureGroup, ...] = ()
     summary: AnalysisSummary | None = None
     advice: tuple[AdviceRow, ...] = ()  # of an analysis
-    answers: tuple[str, ...] = ()  # of a compaction benchmark
+    answers: tuple[str, ...] = ()  # of a sweep that is not running, or a compaction benchmark
 
 
 class GridLayout(Struct, frozen=True):

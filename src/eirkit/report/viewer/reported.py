@@ -11,6 +11,7 @@ from eirkit.report.folders import page_for, records_of
 from eirkit.report.html import render
 from eirkit.report.runs import evidence
 from eirkit.report.runs.folder import read_evidence, read_sweep
+from eirkit.report.runs.page import headline_in
 from eirkit.report.runs.possible import POSSIBLE, possible_section
 from eirkit.report.table import Table
 from eirkit.report.viewer.documents import ShownColumn, ShownSection, ShownTable
@@ -33,6 +34,14 @@ def evidence_document(place: ViewedFolder, *, plugins: bool) -> ShownSection:
     """Return the sentences, charts and tables of a rescue, capability or probe folder."""
     with records_of(place.path, plugins=plugins):
         return shown_section(evidence.section_of(read_evidence(place.path, plugins=plugins).result))
+
+
+def answer_of(folder: Path, runs: int, *, plugins: bool) -> tuple[str, ...]:
+    """Return the answer of a sweep as its report begins: number and caption, and the first sentence."""
+    if runs > MOST_RUNS:
+        return ()
+    headline = headline_in(read_sweep(folder, plugins=plugins))
+    return f"{headline.number} {headline.caption}.", *headline.sentences[:1]
 
 
 def possible_document(folder: Path, runs: int, *, plugins: bool) -> ShownSection:

@@ -55,7 +55,7 @@ from eirkit.report.viewer.folders import (
 from eirkit.report.viewer.heat import heat, layout_of
 from eirkit.report.viewer.lacuna_run import pressure_lines, similar_to
 from eirkit.report.viewer.logs import LogExcerpt, LogFolders, LoggedTurn, lines_around, logged_turn, place_of
-from eirkit.report.viewer.reported import evidence_document, possible_document, report_html
+from eirkit.report.viewer.reported import answer_of, evidence_document, possible_document, report_html
 from eirkit.report.viewer.run_table import FolderRuns
 from eirkit.report.viewer.tables import CutContext, CutQuery, CutTables, Page, Query, RowTable, SharedValue, alike
 from eirkit.report.viewer.vestige_run import AnalysisTables, RunView, run_view
@@ -87,6 +87,7 @@ class Viewer:
     _folders: dict[str, tuple[str, FolderRuns]] = field(default_factory=dict)
     _analyses: dict[str, tuple[str, AnalysisTables | CutTables]] = field(default_factory=dict)
     _possible: dict[str, tuple[str, ShownSection]] = field(default_factory=dict)
+    _answers: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     _runs: OrderedDict[tuple[str, str], lacuna_run.LacunaRun] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -132,16 +133,29 @@ class Viewer:
                 return replace(found, answers=tuple(tables.answers))
             return replace(found, summary=tables.summary, advice=advice_rows(tables.summary.advice))
         runs = self._folder(place)
-        shared = alike(runs.table)
+        progress, shared = progress_of(place, runs, self.clock()), alike(runs.table)
         if runs.spending is not None:
             shared = (*shared, SharedValue("cost", cost_in_words(runs.spending)))
         return Overview(
             kind=place.kind,
             fields=tuple(runs.table.fields),
             alike=shared,
-            progress=progress_of(place, runs, self.clock()),
+            progress=progress,
             failures=failure_groups(runs.lost),
+            answers=() if progress is None or progress.state == "running" else self._answer_of(place),
         )
+
+    def _answer_of(self, place: ViewedFolder) -> tuple[str, ...]:
+        """Return how the report of a sweep begins; nothing for what it cannot be made of, which the report will say."""
+        if place.kind != "sweep":
+            return ()
+        now, known = stamp(place), self._answers.get(place.key)
+        if known is None or known[0] != now:
+            found: tuple[str, ...] = ()
+            with suppress(EirkitError), time_limit(PAGE_SECONDS, "this folder"):
+                found = answer_of(place.path, self._folder(place).rows, plugins=self.plugins)
+            known = self._answers[place.key] = (now, found)
+        return known[1]
 
     def runs(self, asked: Asked) -> Page:
         """Return one page of runs, with the values to filter by."""
