@@ -11,7 +11,7 @@ from statistics import fmean
 import pytest
 
 from eirkit.cli import run
-from eirkit.lacuna.findings.measures import CAUSE_MEASURES, OUTCOME_MEASURES
+from eirkit.lacuna.findings.measures import CAUSE_MEASURES, KIND_MEASURES, OUTCOME_MEASURES
 from eirkit.records.runs import CAUSES, OUTCOMES
 from eirkit.report.comparison import compare_folders, comparison_page
 from eirkit.report.document import plain_data
@@ -232,3 +232,8 @@ def test_a_grid_of_cells_names_its_causes_alike(tmp_path):
     assert [(series.name, series.color) for series in chart.series] == [
         (one.label, one.color) for one in CAUSE_MEASURES if one.id in met
     ]
+
+
+def test_the_ways_in_which_a_step_is_wrong_name_their_causes_as_reports_do():
+    for way, cause in (("missing", "state_supply"), ("propagated", "cascade")):
+        assert KIND_MEASURES[way].label.startswith(f"{CAUSE_MEASURES[cause].label}, ")

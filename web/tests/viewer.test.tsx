@@ -143,7 +143,7 @@ describe("compactions and clears", () => {
   });
 });
 
-describe("dead reads", () => {
+describe("reads in vain", () => {
   const action = (turn: number, kind: ActionRow["kind"], necessary: boolean, judged: boolean): ActionRow => ({ turn, kind, path: `${turn}.py`, version: 1, tokens: 9, repeat_tokens: 0, necessary, judged, sink: false, carried_to: null });
   // Three reads lead to the goal, two to nothing; of four it is not known, as the run was cut before its goal.
   const actions = [
@@ -160,7 +160,7 @@ describe("dead reads", () => {
   const told = (run: RunView) => {
     const place = document.createElement("div");
     render(<Headline run={run} />, place);
-    return /dead reads\s*(\S+ of \d+)/.exec(place.textContent ?? "")?.[1];
+    return /reads in vain\s*(\S+ of \d+)/.exec(place.textContent ?? "")?.[1];
   };
 
   it("are as many as the dots of dead reads", () => {

@@ -319,7 +319,8 @@ def _tables(rows: Sequence[CellRow]) -> Iterator[Table]:
     )
     title = "Accuracy, and why steps were wrong"
     lines = tuple({**named.cells(row), **_figures(row)} for row in rows)
-    yield Table("causes", f"{title} ({named.shared})" if named.shared else title, columns, lines)
+    note = "±: standard deviation over runs; in parentheses: 95% interval."
+    yield Table("causes", f"{title} ({named.shared})" if named.shared else title, columns, lines, note)
     if stored := [(row, row.memory_system) for row in rows if row.memory_system is not None]:
         yield from memory_tables(stored, Coordinates([row for row, _ in stored]))
 

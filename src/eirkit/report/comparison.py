@@ -310,7 +310,7 @@ def difference_table(name: str, title: str, rows: Sequence[Difference], *, by_ce
     points = all(measure_of(row.measure).unit == "share" for row in rows)
     several = len({row.measure for row in rows}) > 1
     columns = (
-        *((Column("where", "cell", role="name"),) if by_cell else ()),
+        *((Column("where", "setting", role="name"),) if by_cell else ()),
         *((Column("label", "measure", role="name"),) if several or not by_cell else ()),
         Column("pairs", "pairs"),
         Column("clusters", "tasks", priority=1),
@@ -376,7 +376,7 @@ def _chart(rows: Sequence[Difference], measure: str) -> Chart:
     apart = sum(row.is_shown for row in chosen)
     told = f"In {apart} of {counted(len(chosen), 'setting')} the interval excludes zero and p is at most {SIGNIFICANT}."
     one = measure_of(measure)
-    axes = Axis("cell", "category"), Axis(f"difference in {one.heading}", percent=one.unit == "share")
+    axes = Axis("setting", "category"), Axis(f"difference in {one.heading}", percent=one.unit == "share")
     return Chart("differences", f"Difference in {one.label}, with 95% intervals", told, *axes, (series, none))
 
 

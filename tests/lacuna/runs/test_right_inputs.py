@@ -60,6 +60,7 @@ def test_a_run_shows_what_the_model_can_do_at_a_step_beside_what_compounds(sweep
         assert row["informed_low"] < row["informed_accuracy"] < row["informed_high"]
         share = f"{row['informed_accuracy']:.3f} ({row['informed_low']:.2f}–{row['informed_high']:.2f})"
         assert f"{row['accuracy']:.3f}±{row['accuracy_sd']:.3f} {share}" in said
+    assert "±: standard deviation over runs; in parentheses: 95% interval." in said
     whole, *_ = summary_of(sweep)["rows"]
     assert whole["h"] == 8
     assert whole["informed_accuracy"] == pytest.approx(0.95, abs=0.01)

@@ -53,8 +53,8 @@ function Pictures({ run, turn }: { run: RunView; turn: number }) {
           keys={[
             ["read", "read that the goal needed"],
             ["write", "write in the slice"],
-            ["dead", "dead read: leads nowhere"],
-            ["dead-write", "dead write"],
+            ["dead", "read in vain: leads nowhere"],
+            ["dead-write", "written in vain"],
             ["unjudged", "not known where it leads"],
             ["clipped", "clipped view"],
           ]}
@@ -105,7 +105,7 @@ export function Headline({ run }: { run: RunView }) {
     [label("trajectory_tokens"), `${text("trajectory_tokens")} tokens`],
     ["goal", run.goal.join(", ") || row.goal_files.join(", ") || "none"],
     [label(row.unit === "tokens" ? "peak_demand_tokens" : "later_used_peak"), peakWords(row)],
-    ["dead reads", deadWords(run)],
+    ["reads in vain", deadWords(run)],
   ];
   return (
     <>

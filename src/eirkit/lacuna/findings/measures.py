@@ -51,7 +51,7 @@ KIND_MEASURES = MeasureGroup(
     "kinds",
     "Kinds of wrong steps",
     (
-        _kind("missing", "input unavailable", "a required answer was unavailable", "missing-input"),
+        _kind("missing", "missing input, answered", "a required answer was unavailable", "missing-input"),
         _kind("declined", "declined", "no answer was given because an input was unavailable", "missing-input"),
         _kind(
             "misinformed", "input retrieved wrong", "the answer follows from a wrong value of a memory", "missing-input"
@@ -59,7 +59,12 @@ KIND_MEASURES = MeasureGroup(
         _kind(
             "never_submitted", "input never given", "a required answer had never been submitted", "carried-over-error"
         ),
-        _kind("propagated", "error passed on", "the answer follows from earlier wrong answers", "carried-over-error"),
+        _kind(
+            "propagated",
+            "carried-over error, passed on",
+            "the answer follows from earlier wrong answers",
+            "carried-over-error",
+        ),
         _kind("unanswered", "step left open", "the step was shown and got no answer", "not-answered"),
         _kind("unreached", "step not reached", "the run ended before the step was shown", "not-answered"),
         _kind(

@@ -140,7 +140,7 @@ def accuracy_chart(rows: Sequence[CellRow], named: Coordinates, intervals: Mappi
         )
     shown = ordered if len(rows) <= MOST_POINTS else named.ordered(sorted(rows, key=_accuracy)[:MOST_POINTS])
     series = _series(ACCURACY.label, "points", tuple(named.label(row) for row in shown), shown, intervals)
-    axes = Axis("cell", "category"), Axis.of(ACCURACY)
+    axes = Axis("setting", "category"), Axis.of(ACCURACY)
     note = "" if len(shown) == len(rows) else f"The {len(shown)} settings with the lowest accuracy of {len(rows):,}."
     return Chart("accuracy-cells", "Accuracy with 95% intervals", alt, *axes, (series,), note)
 
@@ -190,7 +190,7 @@ def pressure_section(sweep: SweepFolder) -> Section | None:
 def _correlation(sweep: SweepFolder, rows: Sequence[CellRow], under: Mapping[str, float]) -> str:
     trials, unit = [(under[run.cell], run.score.accuracy) for run in sweep.runs if run.cell in under], "run"
     if len(trials) > MOST_TRIALS:
-        trials, unit = [(under[row.cell], _accuracy(row)) for row in rows], "cell"
+        trials, unit = [(under[row.cell], _accuracy(row)) for row in rows], "setting"
     found = spearman([pressure for pressure, _ in trials], [accuracy for _, accuracy in trials])
     p = "p < 0.001" if found.p < 0.001 else f"p = {found.p:.3f}"
     rho = f"{found.estimate:+.2f}".replace("-", "−")
@@ -248,7 +248,7 @@ def causes_chart(rows: Sequence[CellRow], named: Coordinates) -> Chart:
         "causes",
         "Wrong steps by cause",
         f"Of {whole}{which}: {told}.",
-        Axis("cell", "category"),
+        Axis("setting", "category"),
         Axis(f"share of {whole}", low=0.0, high=1.0, percent=True),
         series,
         "" if len(shown) == len(rows) else f"The {len(shown)} settings with the most wrong steps of {len(rows):,}.",
