@@ -123,7 +123,10 @@ COMPLAINTS = [
     ((*SMALL, "--h", "0"), "0 is below 1"),
     ((*SMALL, "--model", "reference/oracle-of-delphi"), "no reference agent named 'oracle-of-delphi'"),
     ((*SMALL, "--model", "opnai/gpt"), "did you mean 'openai'"),
-    ((*SMALL, "--model", "openai/gpt"), "set the environment variable OPENAI_API_KEY"),
+    (
+        (*SMALL, "--model", "openai/gpt"),
+        "set OPENAI_API_KEY, the key of openai's own server, or give --base-url of another one",
+    ),
     ((*SMALL, "--policy", "lur"), "did you mean 'lru'"),
     ((*SMALL, "--b-oracle", "many"), "is not a budget; give a number or 'unlimited'"),
     ((*SMALL, "--set", "p"), "--set p has no value; write it like --set p=0.2"),

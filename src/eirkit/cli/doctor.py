@@ -150,6 +150,7 @@ COLUMNS = (
 )
 # A short sweep in which most records must come from a memory: only two of those that are needed stay in context.
 TRIAL = "store-recall --n 16 --m 8 --h 2 --seeds 0:3 --model reference/recoverer"
+FIRST = "mem0"  # the memory that is proposed: it needs no service besides its packages
 PLANTED = ("broken-", "words-")  # memories whose faults are known, for calibration
 
 
@@ -232,8 +233,8 @@ def _document(data: DoctorDocument) -> Document:
         ]
         tables.append(Table(family, family.capitalize(), COLUMNS, tuple(rows)))
     whole = Section("Everything", (), (*tables, _profiles(data.memories)))
-    missing = [plugin.name for plugin in data.memories if not plugin.usable and "--install" in plugin.reason]
-    then = f"eirkit doctor --install {missing[0]}" if missing else "eirkit demo"
+    missing = {plugin.name for plugin in data.memories if not plugin.usable and "--install" in plugin.reason}
+    then = f"eirkit doctor --install {FIRST}" if FIRST in missing else "eirkit demo"
     sections = (Section("", brief),)
     return Document("doctor", "What is usable here", (answer,), data, sections, details=(whole,), next=then)
 

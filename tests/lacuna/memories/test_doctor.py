@@ -67,6 +67,8 @@ def test_the_text_is_short_and_names_what_is_usable_and_how_to_get_the_rest(noth
     assert [one.name for one in plain if one.name not in said] == []
     assert "broken-drops" not in said
     assert "doctor --install NAME" in said
+    assert "openai: set OPENAI_API_KEY, the key of openai's own server, or give --base-url of another one" in said
+    assert printed.splitlines()[-1] == "next: eirkit doctor --install mem0", "not the first of the alphabet"
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,8 @@ class ChatServer:
         if not key and self.options.base_url is not None:
             return "none"  # self-hosted servers often need no key, but the SDK does
         if not key:
-            raise UsageError(f"{self.endpoint.provider} needs a key; set the environment variable {variable}")
+            own = f"set {variable}, the key of {self.endpoint.provider}'s own server, or give --base-url of another one"
+            raise UsageError(f"{self.endpoint.provider} needs a key; {own}")
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise UsageError(
                 f"the key in {variable} contains characters that are not allowed in a header; copy it again"
