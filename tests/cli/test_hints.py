@@ -129,7 +129,8 @@ def test_a_folder_has_one_cost_wherever_it_is_said(say, prices, tmp_path):
     assert f"complete: 2 of 2 runs, {cost}" in say("watch", "out", "--once")
     control = ran["spending"]["control_usd"]
     page = spending_section(read_sweep(Path("out"))).words[0]
-    assert page.startswith(f"Of the folder: {cost}. ${control:.4f} of it are of the full-information control")
+    assert page.startswith(f"Of the folder: {cost}. The table has 24 calls of the sweep itself, without the full-")
+    assert page.endswith(f"control (at most ${control:.4f}).")
     overview = Viewer(Path("out"), LogFolders(), lambda: 4e9).overview({"at": ["."]})
     assert overview.progress.spent_usd == float(billed)
     assert SharedValue("cost", cost) in overview.alike

@@ -159,9 +159,10 @@ def spending_section(sweep: SweepFolder) -> Section | None:
     calls, spending = f"{sum(row.calls or 0 for row in rows):,} calls", sweep.spending
     words = [f"{calls}, {whole if spending is None else cost_in_words(spending)}."]
     if spending is not None and spending.control_usd:
+        most = "at most " if spending.in_flight_usd or spending.unconfirmed_usd else ""  # the control may have had them
         words = [
-            f"Of the folder: {cost_in_words(spending)}. ${spending.control_usd:,.4f} of it are of the full-information "
-            f"control, which is not in the table: {calls}."
+            f"Of the folder: {cost_in_words(spending)}. The table has {calls} of the sweep itself, without the "
+            f"full-information control ({most}${spending.control_usd:,.4f})."
         ]
     if silent := sum(row.unreported_calls or 0 for row in rows):
         words.append(f"Of {counted(silent, 'call')} the server stated no numbers of tokens: they are not known.")
