@@ -434,6 +434,8 @@ def test_a_fault_spreads_along_every_chain_of_cascades_and_no_other(drawn):
         assert set(found.spoilt) == {
             later for later in wrong if later != t and any(t in chain for chain in chains(later))
         }
+        # Who uses a wrong answer and is wrong is either among these or named apart.
+        assert set(found.besides) == {later for later in wrong if t in graph[later - 1]} - set(found.spoilt)
     for t in set(verdicts) - set(wrong):
         assert spread_of(graph, verdicts, t) == spread_of((), {}, 1)
 

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from eirkit.cli import run as command_line
 from eirkit.cli.selftest import choose
+from eirkit.lacuna.findings.causes import Spread
 from eirkit.lacuna.findings.fates import Lookups, recorded_consultations
 from eirkit.lacuna.findings.why import NeededInput, WhyCard
 from eirkit.records.events import ActionTaken, MemoryExchange, ModelExchange
@@ -158,6 +159,14 @@ def test_an_error_is_traced_to_where_it_began(tmp_path):
                 assert max(card.spread.origins) < t
             else:
                 assert "It began here" in words
+
+
+def test_wrong_users_of_a_wrong_answer_are_named_though_they_slipped_themselves():
+    card = WhyCard(9, False, "1234", "1235", "computation", "correct_inputs", (), spread=Spread((9,), (), (), (13, 17)))
+    assert list(card.sentences())[-2:] == [
+        "It began here; no later error follows from it.",
+        "Steps 13 and 17 use it and are wrong too, for another reason.",
+    ]
 
 
 def test_what_the_agent_kept_itself_is_told(tmp_path):

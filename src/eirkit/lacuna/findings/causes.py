@@ -244,6 +244,7 @@ class Spread:
     origins: tuple[int, ...]  # wrong steps at which it began
     path: tuple[tuple[int, int], ...]  # edges from an earlier wrong step to the one that used it
     spoilt: tuple[int, ...]  # later steps that are wrong because of it
+    besides: tuple[int, ...] = ()  # later steps that use it and are wrong, but do not follow from it
 
 
 def spread_of(graph: Graph, verdicts: Mapping[int, Verdict], t: int) -> Spread:
@@ -259,7 +260,10 @@ def spread_of(graph: Graph, verdicts: Mapping[int, Verdict], t: int) -> Spread:
         edges |= {(source, at) for source in before}
         waiting += [source for source in before if source not in seen]
         seen |= set(before)
-    return Spread(tuple(sorted(origins)), tuple(sorted(edges)), _spoilt(graph, verdicts, t))
+    spoilt = _spoilt(graph, verdicts, t)
+    users = (later for later in range(t + 1, len(graph) + 1) if t in graph[later - 1])
+    besides = tuple(later for later in users if later not in spoilt and _is_wrong(verdicts, later))
+    return Spread(tuple(sorted(origins)), tuple(sorted(edges)), spoilt, besides)
 
 
 def _spoilt(graph: Graph, verdicts: Mapping[int, Verdict], t: int) -> tuple[int, ...]:

@@ -104,6 +104,10 @@ class WhyCard(Struct, frozen=True):
             began = "It began here" if not self.spread.path else f"It began at {name_steps(self.spread.origins)}"
             errors = "the errors at " + name_steps(self.spread.spoilt) if self.spread.spoilt else "no later error"
             yield f"{began}; {errors} {'follow' if len(self.spread.spoilt) > 1 else 'follows'} from it."
+            if besides := self.spread.besides:
+                use, are = ("uses", "is") if len(besides) == 1 else ("use", "are")
+                what = name_steps(besides)
+                yield f"{what[0].upper()}{what[1:]} {use} it and {are} wrong too, for another reason."
 
     def _which_came(self) -> Iterator[str]:
         """Yield which of several needed statements were shown, where only some were."""
