@@ -24,6 +24,7 @@ from eirkit.report.runs.choice import choice_in, choose, choose_folders
 from eirkit.report.runs.folder import measure_of, read_sweep
 from eirkit.report.runs.page import page_of
 from eirkit.report.runs.ranking import answer_of, cost_words, difference_text, parts_table, ranking_table
+from eirkit.report.runs.words import word_tables
 from tests import runs
 from tests.report.folders import command
 
@@ -401,6 +402,14 @@ def test_a_constant_difference_in_words_is_shown_by_few_worlds(tmp_path, capsys)
     assert f"bytes stored {mean:,.0f};" in costs
     meanings = ranking_table(found).meanings()
     assert "bytes stored: bytes that the memory stores at the end of a run, mean over runs" in meanings
+
+
+def test_checks_of_instructions_are_not_among_the_questions_asked(told):
+    row = read_sweep(told).rows[0]
+    (table,) = (table for table in word_tables([row]) if table.id == "word-abilities")
+    asked = {line["ability"]: line["asked"] for line in table.rows}
+    assert "instruction (checks)" in asked
+    assert sum(count for name, count in asked.items() if name not in ("all", "instruction (checks)")) == asked["all"]
 
 
 def test_a_memory_that_finds_by_labels_says_so_of_questions_in_words(tmp_path, folder):

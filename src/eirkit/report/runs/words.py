@@ -165,7 +165,7 @@ def _abilities(scored: Sequence[_Named], part: int) -> Table:
     found: dict[str, dict[str, Cell]] = {}
     for place, named in enumerate(scored):
         for ability in named.answers.abilities:
-            line = found.setdefault(ability.ability, {"ability": ability.ability, "asked": ability.asked})
+            line = found.setdefault(ability.ability, {"ability": _row_of(ability.ability), "asked": ability.asked})
             line[str(place)] = ability.accuracy
     columns = (
         Column("ability", "ability"),
@@ -177,11 +177,18 @@ def _abilities(scored: Sequence[_Named], part: int) -> Table:
     return Table(f"word-abilities{suffix}", "Accuracy by ability", columns, tuple(found.values()), note)
 
 
+def _row_of(ability: str) -> str:
+    """Return what a row is called: of instructions, checks of answers are counted and not questions of their own."""
+    return f"{ability} (checks)" if ability == INSTRUCTION else ability
+
+
 def intervals_table(rows: Sequence[CellRow]) -> Table:
     """Return every ability of every row with its interval."""
     columns = (NAME, Column("ability", "ability"), Column("right", "right"), Column("asked", "asked"), *ACCURACY)
     abilities = [(named.name, ability) for named in _named(rows) for ability in named.answers.abilities]
-    lines = tuple({"condition": name, **asdict(ability)} for name, ability in abilities)
+    lines = tuple(
+        {"condition": name, **asdict(ability), "ability": _row_of(ability.ability)} for name, ability in abilities
+    )
     note = CHECKS if any(ability.ability == INSTRUCTION for _, ability in abilities) else ""
     return Table("word-intervals", "Accuracy by ability, with intervals", columns, lines, note)
 
