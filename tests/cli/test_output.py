@@ -78,3 +78,25 @@ def test_in_a_real_terminal_only_our_own_marks_are_left(tmp_path):
     assert not {"\x07", "\x9d", "\u202e", "\x08", "\x1b]", "\x1bc"} & {
         one for one in ("\x07", "\x9d", "\u202e", "\x08", "\x1b]", "\x1bc") if one in shown
     }
+
+
+def test_a_terminal_shows_an_error_wrapped_between_words_and_a_pipe_gets_one_line(tmp_path):
+    pty = pytest.importorskip("pty")
+    words = [warm.programs() / "eirkit", "lacuna", "run", "store-recall", "--memory", "nosuchmemory"]
+    environment = {**os.environ, "COLUMNS": "60"}
+    (line,) = completed(words, cwd=tmp_path, env=environment).stderr.splitlines()
+    assert len(line) > 60
+    leader, follower = pty.openpty()
+    with running(words, cwd=tmp_path, env=environment, stdout=follower, stderr=follower) as process:
+        process.wait()
+        shown = os.read(leader, 1 << 16).decode().splitlines()
+    os.close(leader)
+    os.close(follower)
+    assert " ".join(shown) == line
+    assert all(len(row) <= 60 for row in shown)
+
+
+@pytest.mark.parametrize("command", ["choose", "compare"])
+def test_no_line_of_help_is_wider_than_a_window(command):
+    done = completed([warm.programs() / "eirkit", command, "-h"], env={**os.environ, "COLUMNS": "80"})
+    assert max(map(len, done.stdout.splitlines())) <= 80

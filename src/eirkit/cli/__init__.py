@@ -7,10 +7,12 @@ import os
 import re
 import signal
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
+from shutil import get_terminal_size
 from typing import Any, TextIO
 
 import click
@@ -345,5 +347,10 @@ def _with_remedy(error: click.ClickException) -> str:
 
 
 def _complain(message: str, code: int) -> int:
-    click.echo(f"eirkit: {clean(' '.join(message.split()))}", err=True)
+    """Print an error as one line, which a terminal shows wrapped between words."""
+    line = f"eirkit: {clean(' '.join(message.split()))}"
+    if sys.stderr.isatty():
+        width = max(20, get_terminal_size().columns)
+        line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+    click.echo(line, err=True)
     return code

@@ -175,7 +175,9 @@ def where(written: list[Path]) -> Section:
 by_option = option(
     "--by",
     type=click.Choice(BY),
-    help="The setting whose values are ranked.  [default: memory if it varies, else model, else what varies first]",
+    metavar="SETTING",
+    help=f"The setting whose values are ranked: {', '.join(BY)}.  "
+    "[default: memory if it varies, else model, else what varies first]",
 )
 ability_option = option(
     "--only",
