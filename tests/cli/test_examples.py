@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from eirkit.cli import run
 from eirkit.records.database import SweepDatabase
 from tests.cli.test_documents import EXAMPLES, commands
+from tests.processes import completed
 
 # Of commands that serve, install, take long, or need an extra or a coding agent: where they are tried.
 ELSEWHERE = {
@@ -62,7 +62,7 @@ def test_the_example_of_a_command_runs(name, folder, monkeypatch, capsys):
     example = examples()[name]
     if name == "completion":
         shell = f'PATH="{Path(sys.executable).parent}:$PATH"; {example} && complete -p eirkit'
-        assert "eirkit" in subprocess.run(["bash", "-c", shell], capture_output=True, check=True, text=True).stdout
+        assert "eirkit" in completed(["bash", "-c", shell]).stdout
         return
     with SweepDatabase(folder / "out" / "run-1") as database:
         known = {"RUN_ID": next(database.records()).run, "LOGS": "examples/compacted_session.jsonl"}

@@ -1005,6 +1005,7 @@ export interface Spread {
   origins: number[];
   path: [number, number][];
   spoilt: number[];
+  besides: number[];
 }
 
 // What must be computed again to have missing results.
