@@ -1,6 +1,6 @@
-"""Takes pictures of every kind of page at the widths of a phone, a window and a wide screen, in light and in dark.
+"""Takes pictures of every kind of page at the widths of a phone and of a window, in light and in dark.
 
-`python -m tools.screens OUT` writes all of them, and of each page a sheet with all six; `--docs` writes those that
+`python -m tools.screens OUT` writes all of them, and of each page a sheet with all four; `--docs` writes those that
 docs/images keeps. It needs Chromium (EIRKIT_BROWSER names it) and playwright, as `session browser` installs them.
 The front page of the site and its board are among them after `make docs`.
 """
@@ -24,9 +24,17 @@ from eirkit.cli import run
 from eirkit.records.database import SweepDatabase
 
 ROOT = Path(__file__).parents[1]
-WIDTHS, THEMES = (420, 1000, 1440), ("light", "dark")
+WIDTHS, THEMES = (400, 1280), ("light", "dark")
 HEIGHT = 860  # pixels of a window
-KEPT = (("turn", 1000, "light"), ("board", 1440, "dark"))  # what pages of the documentation show
+KEPT = (("turn", 1280, "light"), ("board", 1280, "dark"))  # what pages of the documentation show
+SHEETS = (
+    "demo",
+    "conversations",
+    "pressure",
+    "choose",
+    "week",
+    "recorded",
+)  # of which they show how they look at first
 SITE = ROOT / "site"  # as `make docs` writes it
 SHARE, BETWEEN, COLORS = 0.5, 16, 32  # of a sheet: the size of its pictures, pixels between them, and its colors
 
@@ -37,7 +45,14 @@ def make_pages(root: Path) -> dict[str, str]:
     viewer = write_copy(root / "examples", root / "viewer")[0].as_uri()
     words, rescue = root / "examples" / "words", root / "examples" / "rescue"
     commands = {
-        "choose": ("choose", words, "--out", root / "choose.html"),
+        "demo": ("demo", "--out", root / "demonstration"),
+        "curve": ("lacuna", "run", "store-recall", "--h", "16,12,8,4", "--seeds", "0:12",
+                  "--model", "reference/calculator,reference/guesser", "--out", root / "curve"),
+        "pressure": ("report", root / "curve", "--out", root / "pressure.html"),
+        "asked": ("lacuna", "run", "--workload", "conversation", "--memory", "text,bm25,key-value",
+                  "--model", "scripted/reader", "--seeds", "0:8", "--out", root / "asked"),
+        "conversations": ("report", root / "asked", "--out", root / "conversations.html"),
+        "choose": ("choose", root / "asked", "--out", root / "choose.html"),
         "submit": ("submit", words, "--out", root / "submission", "--name", "Examples"),
         "board": ("board", root / "submission", "--out", root / "board"),
         "compact": ("vestige", "compact", SESSION, "--compactor", "keep-last", "--context-tokens", "400",
@@ -59,9 +74,11 @@ def make_pages(root: Path) -> dict[str, str]:
         "words": f"{viewer}#at=words",
         "rescue": f"{viewer}#at=rescue",
         "session": f"{viewer}#at=session",
+        "recorded": f"{viewer}#at=session&run=opening-hours",
         "turn": viewer + turn,
         "step": f"{viewer}#at=words&run={run_id}&t=1",
         "terms": f"{viewer}#at=words&terms=accuracy",
+        "demo": (root / "demonstration" / "report.html").as_uri(),
         "report": viewer.replace("index.html", "report-words.html"),
         "report-session": viewer.replace("index.html", "report-session.html"),
         "board": (root / "board" / "index.html").as_uri(),
@@ -77,18 +94,19 @@ def _of_site() -> dict[str, Path]:
 
 def write_sheet(pictures: list[Path], path: Path) -> None:
     """Write the pictures of a page beside each other, with a row for each theme."""
-    opened = [Image.open(one).convert("RGB") for one in pictures]
+    opened = [Image.open(picture).convert("RGB") for picture in pictures]
     reduced = [
-        one.resize((int(SHARE * one.width), int(SHARE * one.height)), Image.Resampling.LANCZOS) for one in opened
+        image.resize((int(SHARE * image.width), int(SHARE * image.height)), Image.Resampling.LANCZOS)
+        for image in opened
     ]
     rows = [reduced[place : place + len(WIDTHS)] for place in range(0, len(reduced), len(WIDTHS))]
-    width = sum(one.width + BETWEEN for one in rows[0])
+    width = sum(image.width + BETWEEN for image in rows[0])
     sheet = Image.new("RGB", (width, sum(row[0].height + BETWEEN for row in rows)), "grey")
     for number, row in enumerate(rows):
         left = 0
-        for one in row:
-            sheet.paste(one, (left, number * (one.height + BETWEEN)))
-            left += one.width + BETWEEN
+        for image in row:
+            sheet.paste(image, (left, number * (image.height + BETWEEN)))
+            left += image.width + BETWEEN
     sheet.quantize(COLORS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
@@ -123,7 +141,7 @@ def write_sheets(folder: Path, pages: Iterable[str]) -> None:
 
 def main(arguments: list[str]) -> int:
     docs = "--docs" in arguments
-    named = [one for one in arguments if one != "--docs"]
+    named = [argument for argument in arguments if argument != "--docs"]
     out = ROOT / "docs" / "images" if docs else Path(named[0]) if named else None
     if out is None:
         print("usage: python tools/screens.py OUT | --docs")
@@ -147,11 +165,11 @@ def main(arguments: list[str]) -> int:
                     wide += [f"{name} at {width} pixels: {over} too wide"] if over > 0 else []
                 context.close()
         browser.close()
+        write_sheets(taken, pages)
         if docs:
-            for kept in KEPT:
-                shutil.copyfile(picture_in(taken, *kept), picture_in(out, *kept))
-        else:
-            write_sheets(out, pages)
+            kept = [picture_in(taken, *picture) for picture in KEPT]
+            for picture in [*kept, *(taken / f"sheet-{name}.png" for name in SHEETS)]:
+                shutil.copyfile(picture, out / picture.name)
     print("\n".join([f"{len(pages)} pages, pictures in {out}", *wide]))
     return bool(wide)
 
