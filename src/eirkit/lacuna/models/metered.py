@@ -266,10 +266,9 @@ class Metered(ModelWrapper):
             if not _may_be_billed(failure):
                 taken = ModelSpend()
             return failure
-        except asyncio.CancelledError:
-            in_flight = True
-            raise
         except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
+            task = asyncio.current_task()
+            in_flight = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
             attribute_to(self.model, "reply", error)
         finally:
             self.tally += taken
