@@ -25,7 +25,7 @@ from eirkit.records.runs import RunRecord
 from eirkit.records.sweeps import AbilityRow, CellRow, ConversationRow
 from eirkit.report.document import Headline, Page, Section
 from eirkit.report.runs.accuracy import given_right_inputs
-from eirkit.report.runs.choice import Choice, choice_in
+from eirkit.report.runs.choice import Choice, ChoiceFigures, choice_in
 from eirkit.report.runs.evidence import rescue_section
 from eirkit.report.runs.folder import SweepFolder
 from eirkit.report.runs.page import (
@@ -303,6 +303,13 @@ def _examples(runs: Iterable[RunRecord]) -> Iterator[dict[str, Cell]]:
 TITLE = "What {memory} kept of conversations, and why answers were wrong"
 
 
+class ConversationAnswers(Struct, frozen=True):
+    """The figures of the page of a sweep of conversations, as scripts receive them."""
+
+    choice: ChoiceFigures | None
+    rows: tuple[CellRow, ...]
+
+
 def conversation_headline(sweep: SweepFolder, choice: Choice | None) -> Headline:
     """Return the headline of the page of a sweep of conversations."""
     headline = word_headline(sweep.rows)
@@ -332,6 +339,6 @@ def conversation_page(sweep: SweepFolder, pivot: Pivot) -> Page:
     headline = conversation_headline(sweep, choice)
     if choice is not None:
         sections = (choice_section(choice), *sections)
-    answers = {"choice": None if choice is None else choice.figures(), "rows": sweep.rows}
+    answers = ConversationAnswers(None if choice is None else choice.figures(), sweep.rows)
     title = TITLE.format(memory=these_memories(len({row.memory or row.condition for row in sweep.rows})))
     return Page(title, headline, sections, sweep.name, answers, "lacuna-run")
