@@ -138,6 +138,7 @@ class MemoryExchange(_Event, frozen=True, gc=False, tag="memory"):
     stored: tuple[str, ...] | None = None  # all texts held, where they are listed whole
     added: tuple[str, ...] | None = None  # else what came since the last list, after what was held,
     removed: tuple[str, ...] = ()  # and what went
+    unshown: tuple[str, ...] = ()  # what came back beyond `found`, best first
 
 
 class WrongStep(Struct, frozen=True, gc=False, array_like=True):

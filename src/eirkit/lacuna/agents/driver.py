@@ -109,8 +109,10 @@ async def _converse(
     found = await call_with_timeout(seconds, "recall", memory.recall, call.text, call.at, limit)
     took = clock() - start
     texts = check_passages(found)
-    shown = tuple(cut_passage(text, LONGEST_PASSAGE) for text in texts[:limit])
-    return Consultation(t, call, shown, took, sum(map(len, texts)))
+    shown, unshown = (
+        tuple(cut_passage(text, LONGEST_PASSAGE) for text in part) for part in (texts[:limit], texts[limit:])
+    )
+    return Consultation(t, call, shown, took, sum(map(len, texts)), unshown=unshown)
 
 
 async def _holds(memory: MemorySystem, step: int, values: Payload, seconds: float) -> bool:

@@ -46,6 +46,7 @@ class Consultation(Struct, frozen=True, gc=False):
     bytes: int | None = None
     uncertain: tuple[int, ...] = ()  # steps searched for whose record may have come back
     stored: tuple[str, ...] | None = None  # after a conversation was observed: all texts held; None if unknown
+    unshown: tuple[str, ...] = ()  # what a conversation's recall returned beyond what is shown
 
     @property
     def mislabeled(self) -> tuple[int, ...]:
@@ -158,6 +159,7 @@ def _consultation(entry: Consultation, texts: bool, before: tuple[str, ...] | No
         stored,
         added,
         removed,
+        entry.unshown if texts else (),
     )
 
 

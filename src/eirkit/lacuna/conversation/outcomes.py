@@ -102,6 +102,7 @@ class Seen:
     memory: bool  # False where the conversation itself was shown
     summarized: bool = False  # what was shown is a summary
     opaque: bool = False  # a server compacted it, and nobody can read what that left
+    unshown: tuple[str, ...] = ()  # what the memory returned beyond that, best first
 
 
 class ConversationJudge:
@@ -466,16 +467,18 @@ def judge_conversation(
 def looks_at(task: Conversation, trace: Trace, condition: str, shown: Mapping[int, str]) -> Iterator[Seen]:
     """Yield what was shown for each question of a run, and what the memory held."""
     stored = tuple(one.stored for one in trace.consultations if one.call.verb == "observe")
-    recalled = {one.t: one.passages for one in trace.consultations if one.call.verb == "recall"}
+    recalled = {one.t: one for one in trace.consultations if one.call.verb == "recall"}
     opaque = {one.t for one in trace.exchanges if one.is_compacted}
     for asked in task.questions:
-        passages = recalled.get(asked.t, ()) if condition == MEMORY else (shown.get(asked.after, ""),)
+        call = recalled.get(asked.t)
+        passages = (() if call is None else call.passages) if condition == MEMORY else (shown.get(asked.after, ""),)
         yield Seen(
             passages=() if asked.t in opaque else passages,
             stored=stored[: asked.after],
             memory=condition == MEMORY,
             summarized=condition == COMPACTION,
             opaque=asked.t in opaque,
+            unshown=() if call is None else call.unshown,
         )
 
 

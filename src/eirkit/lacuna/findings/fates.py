@@ -118,6 +118,7 @@ def _consultation(event: MemoryExchange, text: str, own: Values) -> Consultation
         stated,
         uncertain=event.uncertain,
         stored=event.stored,
+        unshown=event.unshown,
     )
 
 

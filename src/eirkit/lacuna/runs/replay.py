@@ -242,6 +242,7 @@ def _consultation(
         event.bytes,
         uncertain,
         event.stored,
+        event.unshown,
     )
 
 

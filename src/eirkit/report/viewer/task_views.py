@@ -122,8 +122,10 @@ class ConversationView(TaskView[Conversation]):
         seen = None if shown is None else Seen((shown,), (), False, access.condition == COMPACTION)
         if access.condition == MEMORY:
             stored = tuple(call.stored for call in calls or () if call.call.verb == "observe")
-            found = next((call.passages for call in calls or () if call.call.verb == "recall" and call.t == t), ())
-            seen = None if calls is None else Seen(found, stored[: task.questions[t - 1].after], True)
+            recalled = next((call for call in calls or () if call.call.verb == "recall" and call.t == t), None)
+            found, unshown = ((), ()) if recalled is None else (recalled.passages, recalled.unshown)
+            after = task.questions[t - 1].after
+            seen = None if calls is None else Seen(found, stored[:after], True, unshown=unshown)
         wrong = {answer.t: (answer.outcome, answer.evidence) for answer in (() if answers is None else answers.wrong)}
         return conversation_card(task, t, self.verdicts[t], self._submitted(t), wrong.get(t), seen)
 
