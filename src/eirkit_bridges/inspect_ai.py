@@ -168,6 +168,7 @@ ACCESS = (
     "context_tokens",
     "summary_prompt",
     "h",
+    "budget",
     "memory_options",
 )
 _PLACEHOLDER = "reference/calculator"  # a suite needs a model, but Inspect provides it here
@@ -260,7 +261,7 @@ def managed(**access: Any) -> Solver:
     """Agent-Managed Retention: the model reveals steps, recovers missing inputs and answers, in a loop of actions.
 
     Args:
-        access: condition or memory, h, b_oracle, b, actions, context_tokens, summary_prompt, panel, protocol.
+        access: condition or memory, h, b_oracle, b, actions, context_tokens, summary_prompt, panel, budget, protocol.
     """
     chosen = access if "condition" in access or "memory" in access else {"condition": "lru", **access}
 

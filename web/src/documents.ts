@@ -550,7 +550,7 @@ export interface Units {
   outcome: string;
 }
 
-// How an agent accesses its earlier results; a budget of None means no limit.
+// How an agent accesses its earlier results; None for reads or recomputations means no limit.
 export interface Access {
   condition: string;
   policy: string | null;
@@ -563,6 +563,7 @@ export interface Access {
   actions: number;
   context_tokens: number | null;
   summary_prompt: string | null;
+  budget: string;
 }
 
 // A lost answer, and the records that are still held when it is needed.

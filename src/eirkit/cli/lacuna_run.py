@@ -49,7 +49,7 @@ from eirkit.records.runs import CAUSES, RETURNED
 from eirkit.records.sweeps import CellRow, MemoryRow, Summary, read_verdicts
 from eirkit.report.document import Document, Listing, Section
 from eirkit.report.runs.answers import unread_headline, unread_replies
-from eirkit.report.runs.folder import Coordinates, condition_of
+from eirkit.report.runs.folder import Coordinates, condition_of, is_candidate
 from eirkit.report.runs.page import memory_tables
 from eirkit.report.runs.words import answer_in_words, word_tables
 from eirkit.report.table import Cell, Column, Table, counted, listed, share
@@ -258,7 +258,7 @@ def _document(folder: Path, summary: Summary, cap: Callable[[], str | None]) -> 
     is_own = not summary.scored and any(".py:" in str(row.memory or "") for row in summary.rows)
     again = not summary.complete and not (is_own and any(failure.kind == "memory" for failure in summary.failures))
     where = quote(str(folder))
-    several = len({row.memory for row in summary.rows if row.scored and row.memory is not None}) > 1
+    several = len({condition_of(row) for row in summary.rows if row.scored and is_candidate(row)}) > 1
     then = _again(folder, summary, cap) if again else f"eirkit {'choose' if several else 'report'} {where}"
     manifest, answer = read_manifest(folder), [_answer(summary)]
     unread = unread_replies(summary.rows, manifest)

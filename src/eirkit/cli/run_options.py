@@ -101,8 +101,21 @@ def axis_options(command: Command) -> Command:
             group="Memory",
             help="Which records are kept.  [default: window]",
         ),
-        option("--memory", type=names, group="Memory", help="Memory systems; `eirkit doctor` lists them."),
+        option(
+            "--memory",
+            type=names,
+            group="Memory",
+            help="Memory systems; `eirkit doctor` lists them. In conversations also whole and truncated: the text "
+            "itself, or its end.",
+        ),
         panel_option(names),
+        option(
+            "--budget",
+            type=names,
+            group="Memory",
+            help="What a memory may put into a prompt: documented (its own number of passages), k=10 or tokens=2000 "
+            "(of four characters).  [default: documented]",
+        ),
         *(
             option(
                 name,

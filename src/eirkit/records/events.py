@@ -139,6 +139,8 @@ class MemoryExchange(_Event, frozen=True, gc=False, tag="memory"):
     added: tuple[str, ...] | None = None  # else what came since the last list, after what was held,
     removed: tuple[str, ...] = ()  # and what went
     unshown: tuple[str, ...] = ()  # what came back beyond `found`, best first
+    unshown_ranks: tuple[int, ...] = ()  # of those, among all passages that came back, from 1
+    asked: int | None = None  # passages that were asked for
 
 
 class WrongStep(Struct, frozen=True, gc=False, array_like=True):

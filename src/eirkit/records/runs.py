@@ -10,6 +10,7 @@ from msgspec import Struct
 from eirkit.records.events import Answer, Cause, Decision, Event, Kind, Verdicts, WrongStep
 from eirkit.records.settings import ELSEWHERE, Setting
 
+CHARACTERS_PER_TOKEN = 4  # what budgets and estimates count with; stated rather than measured
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 Ending = Literal["finished", "done", "action-limit"]
 Counted = Literal["system", "writes"]
@@ -236,6 +237,24 @@ class AbilityCount(Struct, frozen=True, array_like=True):
     asked: int
 
 
+class Retrieval(Struct, frozen=True, array_like=True):
+    """What was put into the prompt of one question, and what of it the answer needs."""
+
+    t: int
+    asked: int | None  # passages that the memory was asked for; None and below: there is none
+    returned: int | None  # passages that came back
+    shown: int | None  # of those, whole or in part
+    characters: int | None  # put into the prompt; None if nobody can read what is left of the conversation
+    # For each statement that the answer needs: the best rank of a passage that has it, among all that came back.
+    ranks: tuple[int | None, ...] = ()
+    seen: int = 0  # of these statements, those that were shown
+
+    @property
+    def tokens(self) -> float | None:
+        """What was put into the prompt, in tokens of four characters."""
+        return None if self.characters is None else self.characters / CHARACTERS_PER_TOKEN
+
+
 class ConversationRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answers of a run about conversations, and what its memory held and returned."""
 
@@ -252,6 +271,7 @@ class ConversationRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
     floor_bytes: float | None = None  # None: what may be asked is not declared
     evidence: EvidenceCounts | None = None
     server: ServerCompactions | None = None
+    retrieval: tuple[Retrieval, ...] = ()  # one for each question
 
     @property
     def asked(self) -> int:

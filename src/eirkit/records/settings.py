@@ -14,9 +14,12 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 CONTROLLED, EXTERNAL = "controlled", "external"
+TRUNCATED = "truncated"  # the end of a conversation is shown, as much as its budget has room for
 NATIVE, STRICT = "native", "strict"
 UNLIMITED = "unlimited"
+DOCUMENTED = "documented"  # the budget that each memory has by its documentation
 ACTION_LIMIT = 200  # actions of a run in which the agent manages its memory; NEXT counts
+BUDGETED = (EXTERNAL, TRUNCATED)  # conditions that choose what is put into a prompt
 UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # accesses without a limit on the number of records
 
 SCHEMA, TOOLS, TEXT, COMPLETION = "schema", "tools", "text", "completion"
@@ -114,7 +117,7 @@ class ModelSettings(Struct, frozen=True, omit_defaults=True):
 
 
 class Access(Struct, frozen=True):
-    """How an agent accesses its earlier results; a budget of None means no limit."""
+    """How an agent accesses its earlier results; None for reads or recomputations means no limit."""
 
     condition: str = CONTROLLED
     policy: str | None = "window"  # which records stay visible under Controlled Retention
@@ -127,6 +130,7 @@ class Access(Struct, frozen=True):
     actions: int = ACTION_LIMIT
     context_tokens: int | None = None  # the limit of the compaction condition
     summary_prompt: str | None = None  # prompt of the compaction condition; None for the default
+    budget: str = DOCUMENTED  # of what a memory puts into a prompt: documented, k=10 or tokens=2000
 
     @property
     def capacity(self) -> int:
@@ -138,11 +142,20 @@ class Access(Struct, frozen=True):
         return self.condition == CONTROLLED
 
     @property
-    def budget(self) -> str:
+    def capacity_panel(self) -> str:
         """`strict` if it is limited to h records in total, else `native`, which is not comparable."""
         if self.memory is not None:
             return self.panel
         return NATIVE if self.condition in UNBOUNDED else STRICT
+
+
+def condition_budget(condition: str, budget: str) -> str:
+    """Return the budget that counts under a condition: of a memory every one, of a truncated conversation its tokens.
+
+    Everything else puts the same into a prompt whatever the budget is.
+    """
+    counts = condition == EXTERNAL or (condition == TRUNCATED and budget.startswith("tokens="))
+    return budget if counts else DOCUMENTED
 
 
 class RescueArm(Struct, frozen=True, tag="rescue", tag_field="kind"):

@@ -185,6 +185,16 @@ class EvidenceShares(Struct, frozen=True):
     some_shown: float | None
 
 
+class RetrievalRow(Struct, frozen=True, kw_only=True):
+    """What was put into prompts, and what of it the answers needed; None where it does not apply or is not known."""
+
+    asked_passages: float | None
+    prompt_tokens: float | None
+    recall: float | None
+    reciprocal_rank: float | None
+    empty_recalls: float | None
+
+
 class ServerRow(Struct, frozen=True, kw_only=True):
     """Bits needed, probed and kept by a server's compactions, a conversation on average."""
 
@@ -212,6 +222,7 @@ class ConversationRow(Struct, frozen=True, kw_only=True):
     instructions: InstructionShares
     evidence: EvidenceShares | None
     server: ServerRow | None
+    retrieval: RetrievalRow
 
 
 class CellRow(CellScore, frozen=True, kw_only=True):
@@ -228,6 +239,7 @@ class CellRow(CellScore, frozen=True, kw_only=True):
     panel: str
     context_tokens: int | None
     summary_prompt: str | None
+    budget: str | None  # of what a memory puts into a prompt; None where nothing is chosen
     questions: int | None  # of a conversation at most; None in tasks of numbers
     n: int | None  # None and below: conversations have none
     m: int | None

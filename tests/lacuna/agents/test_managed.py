@@ -14,7 +14,7 @@ from eirkit.lacuna.agents.conditions import ManagedOptions
 from eirkit.lacuna.agents.managed import ManagedSession
 from eirkit.lacuna.agents.protocol import Fault, as_call, read_reply
 from eirkit.lacuna.agents.telemetry import Exchange, Trace, events_of
-from eirkit.lacuna.memories.memory import LONGEST_PASSAGE, MOST_PASSAGES, MemoryResult
+from eirkit.lacuna.memories.memory import MemoryResult
 from eirkit.lacuna.models.model import Reply, ToolCall
 from eirkit.lacuna.tasks.generation import from_graph
 from eirkit.lacuna.tasks.policy import policies
@@ -449,13 +449,14 @@ def test_what_a_memory_system_fails_to_supply_is_unavailable(said, found, unavai
     assert played.decisions[2].unavailable == unavailable
 
 
-def test_a_search_needs_a_step_and_its_passages_are_bounded_and_clean():
+def test_a_search_needs_a_step_and_its_passages_are_clean():
     session = managed(CHAIN, "external")
-    hostile_passages = ("\x00\ud800" + "x" * 10**5,) * (MOST_PASSAGES + 10)
+    hostile_passages = ("\x00\ud800" + "x" * 10,) * 3
     played = play(session, script("SEARCH x\nNEXT\nSEARCH x", "DONE"), lambda call: MemoryResult(hostile_passages))
     assert played.actions[0].reason == "no-step"
     notes = played.prompts[1].partition("NOTES\n")[2].partition("\nEND NOTES")[0]
-    assert [len(line) for line in notes.split("\n")] == [LONGEST_PASSAGE] * MOST_PASSAGES
+    assert [line[-10:] for line in notes.split("\n")] == ["x" * 10] * 3
+    assert "\x00" not in notes
     notes.encode()
 
 

@@ -95,7 +95,7 @@ def test_runs_that_the_memory_broke_are_part_of_the_diagnosis_and_others_are_not
     ],
 )
 def test_only_what_is_held_to_h_records_is_in_the_strict_panel(access, panel):
-    assert access.budget == panel
+    assert access.capacity_panel == panel
 
 
 CELL = make_cell({"workload": "store-recall", "model": "reference/recoverer", "memory": "bm25", "h": 2}, ModelOptions())

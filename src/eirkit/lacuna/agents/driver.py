@@ -6,28 +6,30 @@ that were never stored from records that were stored and not found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
+
+from msgspec.structs import replace
 
 from eirkit.errors import InfrastructureError
 from eirkit.lacuna.agents.recognition import recognize
 from eirkit.lacuna.agents.session import Session
 from eirkit.lacuna.agents.telemetry import Consultation, Exchange, Trace
+from eirkit.lacuna.memories.budgets import PromptBudget
 from eirkit.lacuna.memories.calls import call_with_timeout, label_of, read_stored, usage_of
 from eirkit.lacuna.memories.memory import (
     LONGEST_PASSAGE,
-    MOST_PASSAGES,
-    SEARCH_LIMIT,
     Item,
     MemoryCall,
     MemoryResult,
     MemorySystem,
 )
 from eirkit.lacuna.memories.times import CALL_SECONDS
-from eirkit.lacuna.memories.validity import cut_passage
 from eirkit.lacuna.memories.values import check_contents, check_passages
 from eirkit.lacuna.models.model import Model, attribute_to
 from eirkit.lacuna.tasks.task import Payload
+
+USUAL_BUDGET = PromptBudget()
 
 
 async def consult(
@@ -39,7 +41,7 @@ async def consult(
     seconds: float = CALL_SECONDS,
     *,
     weigh: bool = False,
-    passages: int | None = SEARCH_LIMIT,
+    budget: PromptBudget = USUAL_BUDGET,
 ) -> Consultation:
     """Make one call at step t and return what is known about it.
 
@@ -47,11 +49,11 @@ async def consult(
         records: the values that right records contain: the agent's own answers, or what it computed again.
         seconds: time limit; StoreError is raised after it.
         weigh: query the usage after every write; this does not count toward the latency.
-        passages: that a search asks for; None: all that the system returns, of which the first are shown.
+        budget: how many passages a search asks for, and how much of them is shown.
     """
     start = clock()
     if call.verb in ("observe", "recall"):
-        return await _converse(memory, t, call, clock, seconds, passages)
+        return await _converse(memory, t, call, clock, seconds, budget)
     if call.verb == "write":
         (step,) = call.steps
         await call_with_timeout(seconds, "write", memory.write, Item(label_of(step), call.text))
@@ -61,19 +63,33 @@ async def consult(
         used = await usage_of(memory, seconds)
         return Consultation(t, call, (), took, records=used.records, bytes=used.bytes)
     await call_with_timeout(seconds, "flush", memory.flush)
-    limit = MOST_PASSAGES if passages is None else passages
-    found = await call_with_timeout(seconds, "search", memory.search, call.text, limit)
+    found = await call_with_timeout(seconds, "search", memory.search, call.text, budget.passages)
     took = clock() - start
-    texts = check_passages(found)
-    returned = len("".join(texts))
-    shown = tuple(texts[:limit])
-    if returned > LONGEST_PASSAGE:
-        shown = tuple([cut_passage(text, LONGEST_PASSAGE) for text in shown])
+    made = _retrieved(t, call, check_passages(found), took, budget)
     if not call.steps:
-        return Consultation(t, call, shown, took, returned)
-    lacking, stated, uncertain = lacking_in(call, shown, records)
+        return made
+    lacking, stated, uncertain = lacking_in(call, made.passages, records)
     held = [step for step in lacking if await _holds(memory, step, records[step], seconds)]
-    return Consultation(t, call, shown, took, returned, lacking, tuple(held), stated, uncertain=uncertain)
+    return (
+        replace(made, lacking=lacking, held=tuple(held), stated=stated, uncertain=uncertain)
+        if lacking or uncertain
+        else made
+    )
+
+
+def _retrieved(t: int, call: MemoryCall, texts: Sequence[str], took: float, budget: PromptBudget) -> Consultation:
+    """Return a search or recall with what of its passages is shown."""
+    shown = budget.show(texts)
+    return Consultation(
+        t,
+        call,
+        shown.shown,
+        took,
+        len("".join(texts)),
+        unshown=shown.unshown,
+        unshown_ranks=shown.ranks,
+        asked=budget.passages,
+    )
 
 
 Stated = tuple[tuple[int, tuple[str, ...]], ...]  # steps with the digits that were returned for them
@@ -93,7 +109,7 @@ def lacking_in(
 
 
 async def _converse(
-    memory: MemorySystem, t: int, call: MemoryCall, clock: Callable[[], float], seconds: float, passages: int | None
+    memory: MemorySystem, t: int, call: MemoryCall, clock: Callable[[], float], seconds: float, budget: PromptBudget
 ) -> Consultation:
     """Let a system observe a session, or recall what helps to answer a question."""
     start = clock()
@@ -105,14 +121,9 @@ async def _converse(
         held = check_contents(await call_with_timeout(seconds, "contents", memory.contents))
         stored = None if held is None else tuple(held)
         return Consultation(t, call, (), took, records=used.records, bytes=used.bytes, stored=stored)
-    limit = MOST_PASSAGES if passages is None else passages
-    found = await call_with_timeout(seconds, "recall", memory.recall, call.text, call.at, limit)
+    found = await call_with_timeout(seconds, "recall", memory.recall, call.text, call.at, budget.passages)
     took = clock() - start
-    texts = check_passages(found)
-    shown, unshown = (
-        tuple(cut_passage(text, LONGEST_PASSAGE) for text in part) for part in (texts[:limit], texts[limit:])
-    )
-    return Consultation(t, call, shown, took, sum(map(len, texts)), unshown=unshown)
+    return _retrieved(t, call, check_passages(found), took, budget)
 
 
 async def _holds(memory: MemorySystem, step: int, values: Payload, seconds: float) -> bool:
@@ -132,7 +143,7 @@ async def drive(
     clock: Callable[[], float] = perf_counter,
     memory_seconds: float = CALL_SECONDS,
     weigh: bool = False,
-    passages: int | None = SEARCH_LIMIT,
+    budget: PromptBudget = USUAL_BUDGET,
 ) -> Trace:
     """Run a session to its end and return everything that happened.
 
@@ -145,7 +156,7 @@ async def drive(
         clock: returns seconds, for the latency of the memory system; models report their own.
         memory_seconds: time limit of one memory call.
         weigh: query the usage of the memory system after every write.
-        passages: that a search of the memory system asks for; None: all that it returns.
+        budget: how many passages a search of the memory system asks for, and how much of them is shown.
     """
     trace = Trace() if trace is None else trace
     log = trace.log
@@ -155,7 +166,7 @@ async def drive(
             if memory is None:
                 raise InfrastructureError("the session needs an external memory; give --memory")
             consultation = await consult(
-                memory, t, request, session.records, clock, memory_seconds, weigh=weigh, passages=passages
+                memory, t, request, session.records, clock, memory_seconds, weigh=weigh, budget=budget
             )
             log.append(consultation)
             session.receive_memory(MemoryResult(consultation.passages))

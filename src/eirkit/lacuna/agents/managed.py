@@ -32,7 +32,7 @@ from eirkit.lacuna.agents.protocol import (
 )
 from eirkit.lacuna.agents.recognition import recognize
 from eirkit.lacuna.agents.session import Injector, TaskSession, inject_nothing
-from eirkit.lacuna.memories.memory import LONGEST_PASSAGE, MOST_PASSAGES, MemoryCall, MemoryResult
+from eirkit.lacuna.memories.memory import MemoryCall, MemoryResult
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import ActionForm, Reply, Request, set_aside
 from eirkit.lacuna.tasks.task import Payload, show_record
@@ -108,7 +108,7 @@ class ManagedSession(TaskSession):
         if call is None:
             raise ValueError("nothing was requested of the memory; call request first")
         if call.verb == "search" and self._arrival is not None:
-            passages = [printable(passage[:LONGEST_PASSAGE]) for passage in result.passages[:MOST_PASSAGES]]
+            passages = [printable(passage) for passage in result.passages]  # cut by the driver to the budget
             self._arrival.found = "\n".join(passages)
             self._arrival.sought |= set(call.steps)
             self._arrival.take(recognize(passages, self._records, best_first=True), self._records)

@@ -46,7 +46,9 @@ class Consultation(Struct, frozen=True, gc=False):
     bytes: int | None = None
     uncertain: tuple[int, ...] = ()  # steps searched for whose record may have come back
     stored: tuple[str, ...] | None = None  # after a conversation was observed: all texts held; None if unknown
-    unshown: tuple[str, ...] = ()  # what a conversation's recall returned beyond what is shown
+    unshown: tuple[str, ...] = ()  # what a search or recall returned beyond what is shown, best first
+    unshown_ranks: tuple[int, ...] = ()  # of those, among all passages that came back, from 1
+    asked: int | None = None  # passages that a search or recall asked for
 
     @property
     def mislabeled(self) -> tuple[int, ...]:
@@ -160,6 +162,8 @@ def _consultation(entry: Consultation, texts: bool, before: tuple[str, ...] | No
         added,
         removed,
         entry.unshown if texts else (),
+        entry.unshown_ranks,
+        entry.asked,
     )
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.conversation.labeled import LabeledConversation, has_words, plain_words
-from eirkit.lacuna.conversation.outcomes import LONGEST_EVIDENCE, AnswerVerdict, Seen, looks_at, record_of
+from eirkit.lacuna.conversation.outcomes import LONGEST_EVIDENCE, AnswerVerdict, Seen, looks_at, record_of, retrieval_of
 from eirkit.lacuna.conversation.published import ABSTAIN, LabeledQuestion
 from eirkit.records.runs import ConversationRun, EvidenceCounts
 
@@ -122,13 +122,14 @@ def judge_labeled(
 ) -> tuple[list[AnswerVerdict], ConversationRun]:
     """Return the verdicts on all questions of a run, and what its record says about them."""
     judge, submitted = LabelJudge(task), {one.t: one.text for one in trace.decisions}
-    verdicts = []
+    verdicts, retrieval = [], []
     labeled = all_shown = some_shown = 0
     for question, seen in zip(task.questions, looks_at(task, trace, condition, shown), strict=True):
         verdict, needed, found = judge.judge(question.t, submitted.get(question.t), seen)
         verdicts.append(verdict)
+        retrieval.append(retrieval_of(question.t, seen))
         labeled += needed > 0
         all_shown += 0 < needed == found
         some_shown += 0 < found < needed
     evidence = EvidenceCounts(labeled, all_shown, some_shown)
-    return verdicts, replace(record_of(task, trace, verdicts), evidence=evidence)
+    return verdicts, replace(record_of(task, trace, verdicts, tuple(retrieval)), evidence=evidence)

@@ -46,7 +46,7 @@ from eirkit.lacuna.conversation.world import ATTRIBUTES, Answer, Statement
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.memories.memory import LONGEST_PASSAGE
 from eirkit.records.events import Cause, Kind
-from eirkit.records.runs import AbilityCount, ConversationRun, WrongAnswer
+from eirkit.records.runs import AbilityCount, ConversationRun, Retrieval, WrongAnswer
 
 COMPUTED = ("how_many", "between", "member", "first", "day")  # forms of questions whose answers no statement has as is
 LONGEST_EVIDENCE = 300  # characters of the passage in a record
@@ -103,6 +103,13 @@ class Seen:
     summarized: bool = False  # what was shown is a summary
     opaque: bool = False  # a server compacted it, and nobody can read what that left
     unshown: tuple[str, ...] = ()  # what the memory returned beyond that, best first
+    unshown_ranks: tuple[int, ...] = ()  # of those, among all that it returned
+    asked: int | None = None  # passages that the memory was asked for
+
+    @property
+    def returned(self) -> int:
+        """How many passages came back."""
+        return max((len(self.passages), *self.unshown_ranks))
 
 
 class ConversationJudge:
@@ -453,15 +460,16 @@ def _has_any(text: str, parts: Sequence[str]) -> bool:
 
 def judge_conversation(
     task: WorldConversation, trace: Trace, condition: str, shown: Mapping[int, str]
-) -> list[AnswerVerdict]:
-    """Return the verdicts on all questions of a run.
+) -> tuple[list[AnswerVerdict], tuple[Retrieval, ...]]:
+    """Return the verdicts on all questions of a run, and what was put into their prompts.
 
     Args:
         shown: the conversation as it was shown after a number of sessions, where it is known.
     """
     judge, submitted = ConversationJudge(task), {one.t: one.text for one in trace.decisions}
-    looks = looks_at(task, trace, condition, shown)
-    return [judge.judge(asked, submitted.get(asked.t), seen) for asked, seen in zip(task.questions, looks, strict=True)]
+    looks = list(zip(task.questions, looks_at(task, trace, condition, shown), strict=True))
+    verdicts = [judge.judge(asked, submitted.get(asked.t), seen) for asked, seen in looks]
+    return verdicts, tuple([retrieval_of(asked.t, seen, judge) for asked, seen in looks])
 
 
 def looks_at(task: Conversation, trace: Trace, condition: str, shown: Mapping[int, str]) -> Iterator[Seen]:
@@ -479,7 +487,35 @@ def looks_at(task: Conversation, trace: Trace, condition: str, shown: Mapping[in
             summarized=condition == COMPACTION,
             opaque=asked.t in opaque,
             unshown=() if call is None else call.unshown,
+            unshown_ranks=() if call is None else call.unshown_ranks,
+            asked=None if call is None else call.asked,
         )
+
+
+def retrieval_of(t: int, seen: Seen, judge: ConversationJudge | None = None) -> Retrieval:
+    """Return what was put into the prompt of a question, and where it has what the answer needs.
+
+    Args:
+        judge: knows what is needed; None where nobody does.
+    """
+    asked, returned, shown = (seen.asked, seen.returned, len(seen.passages)) if seen.memory else (None, None, None)
+    if seen.opaque:
+        return Retrieval(t, asked, returned, shown, None)
+    characters = sum(map(len, seen.passages))
+    if judge is None:
+        return Retrieval(t, asked, returned, shown, characters)
+    came = [*enumerate(seen.passages, 1), *zip(seen.unshown_ranks, seen.unshown, strict=True)]
+    needed = judge.needed(judge.task.questions[t - 1])
+    ranks = [next((rank for rank, text in came if judge.has(text, one)), None) for one in needed]
+    return Retrieval(
+        t,
+        asked,
+        returned,
+        shown,
+        characters,
+        tuple(ranks) if seen.memory else tuple([None] * len(ranks)),
+        sum(judge.holding(one, seen.passages) is not None for one in needed),
+    )
 
 
 def recorded_verdicts(task: Conversation, record: ConversationRun) -> list[Verdict]:
@@ -493,16 +529,20 @@ def recorded_verdicts(task: Conversation, record: ConversationRun) -> list[Verdi
     return verdicts
 
 
-def conversation_record(task: WorldConversation, trace: Trace, verdicts: Sequence[AnswerVerdict]) -> ConversationRun:
+def conversation_record(
+    task: WorldConversation, trace: Trace, verdicts: Sequence[AnswerVerdict], retrieval: tuple[Retrieval, ...]
+) -> ConversationRun:
     """Return what a run record says about answers."""
     return replace(
-        record_of(task, trace, verdicts),
+        record_of(task, trace, verdicts, retrieval),
         instruction=instruction_record(task, trace),
         floor_bytes=task.floor_bits() / 8,
     )
 
 
-def record_of(task: Conversation, trace: Trace, verdicts: Sequence[AnswerVerdict]) -> ConversationRun:
+def record_of(
+    task: Conversation, trace: Trace, verdicts: Sequence[AnswerVerdict], retrieval: tuple[Retrieval, ...]
+) -> ConversationRun:
     """Return what the record of a run on any conversation says about its answers and its memory."""
     observed = [one for one in trace.consultations if one.call.verb == "observe"]
     last = observed[-1].stored if observed else None
@@ -519,4 +559,5 @@ def record_of(task: Conversation, trace: Trace, verdicts: Sequence[AnswerVerdict
         said_bytes=sum(len(turn.encode()) for turn in task.turns),
         recalls=sum(one.call.verb == "recall" for one in trace.consultations),
         returned_bytes=sum(one.returned_characters for one in trace.consultations),
+        retrieval=retrieval,
     )

@@ -24,7 +24,6 @@ from eirkit.lacuna.models.model import Reply, Request, ServerCompaction, TextFor
 from eirkit.records.events import Decision
 from eirkit.records.settings import SCHEMA, TEXT, TOOLS
 
-CHARACTERS_PER_TOKEN = 4  # stated rather than measured, as in the compaction condition of other workloads
 RULES = """\
 You answer questions about conversations between a user and an assistant.
 Go by what is shown below and by nothing else. Later statements replace earlier ones.

@@ -25,7 +25,7 @@ SUITE_AXES = (
     "preset",
     "model",
     *("condition", "policy", "memory", "panel", "b_oracle", "b", "actions"),
-    *("context_tokens", "summary_prompt", "h"),
+    *("context_tokens", "summary_prompt", "h", "budget"),
 )
 USUAL_OPTIONS: Mapping[str, object] = {
     "base_url": None,
@@ -237,7 +237,7 @@ def restricted_grid(grid: Mapping[str, Any], rows: Sequence[CellRow]) -> dict[st
     """Return a grid without the values that none of the rows has."""
     kept = dict(grid)
     for name in SUITE_AXES:
-        own = {getattr(row, name, None) for row in rows}
+        own = {(row.memory or row.condition) if name == "memory" else getattr(row, name, None) for row in rows}
         if isinstance(grid.get(name), list) and None not in own:
             kept[name] = [value for value in grid[name] if value in own] or grid[name]
     named = kept.get("memory", ())

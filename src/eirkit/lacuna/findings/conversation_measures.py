@@ -139,6 +139,30 @@ CONVERSATION_MEASURES = MeasureGroup(
         ),
     ),
 )
+_NEEDED = "statements that answers need"
+RETRIEVAL_MEASURES = MeasureGroup(
+    "word_retrieval",
+    "What was put into the prompt",
+    (
+        Measure("asked_passages", "k", "passages that a recall asks for", pooled="per_call"),
+        Measure(
+            "prompt_tokens",
+            "prompt tokens",
+            "tokens put into the prompt of a question, of the conversation or from the memory, four characters each",
+            "tokens",
+            better="less",
+        ),
+        Measure("recall", "recall@k", "they were in what was put into the prompt", "share", _NEEDED, better="more"),
+        Measure(
+            "reciprocal_rank",
+            "reciprocal rank",
+            "1 / rank of the best passage with a statement that the answer needs, of all that came back, 0 if none has",
+            "amount",
+            better="more",
+        ),
+        Measure("empty_recalls", "empty", "the memory returned nothing", "share", "recalls", better="less"),
+    ),
+)
 
 
 def _standing(id: str, label: str, meaning: str, of: str = "checks", better: Better = "less") -> Measure:

@@ -8,8 +8,15 @@ from math import fsum
 from eirkit.lacuna.findings.conversation_measures import ABILITIES, ANSWER_MEASURES
 from eirkit.lacuna.findings.intervals import clustered_share, proportion
 from eirkit.lacuna.findings.statistics import mean
-from eirkit.records.runs import ConversationRun, EvidenceCounts, InstructionCounts, ServerCompactions
-from eirkit.records.sweeps import AbilityRow, ConversationRow, EvidenceShares, InstructionShares, ServerRow
+from eirkit.records.runs import ConversationRun, EvidenceCounts, InstructionCounts, Retrieval, ServerCompactions
+from eirkit.records.sweeps import (
+    AbilityRow,
+    ConversationRow,
+    EvidenceShares,
+    InstructionShares,
+    RetrievalRow,
+    ServerRow,
+)
 
 ALL = "all"
 INSTRUCTION = "instruction"  # not among the questions: it is checked at every answer
@@ -34,6 +41,24 @@ def pool_conversations(runs: Sequence[ConversationRun]) -> ConversationRow:
         instructions=_instructions([run.instruction for run in runs]),
         evidence=None if first.evidence is None else _evidence([run.evidence for run in runs if run.evidence]),
         server=None if first.server is None else pool_server([run.server for run in runs if run.server]),
+        retrieval=pool_retrieval([question for run in runs for question in run.retrieval]),
+    )
+
+
+def pool_retrieval(questions: Sequence[Retrieval]) -> RetrievalRow:
+    """Return what was put into the prompts of some questions, and how well it was found; all questions count alike."""
+    needing = [one for one in questions if one.ranks and one.characters is not None]
+    searched = [one for one in needing if one.asked is not None]
+    needed = sum(len(one.ranks) for one in needing)
+    returned = [one.returned for one in questions if one.returned is not None]
+    return RetrievalRow(
+        asked_passages=mean(one.asked for one in questions if one.asked is not None),
+        prompt_tokens=_mean_known([one.tokens for one in questions]) if questions else None,
+        recall=sum(one.seen for one in needing) / needed if needed else None,
+        reciprocal_rank=mean(
+            1 / min(known) if (known := [rank for rank in one.ranks if rank]) else 0.0 for one in searched
+        ),
+        empty_recalls=mean(not passages for passages in returned),
     )
 
 

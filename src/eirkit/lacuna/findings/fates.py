@@ -119,6 +119,8 @@ def _consultation(event: MemoryExchange, text: str, own: Values) -> Consultation
         uncertain=event.uncertain,
         stored=event.stored,
         unshown=event.unshown,
+        unshown_ranks=event.unshown_ranks,
+        asked=event.asked,
     )
 
 

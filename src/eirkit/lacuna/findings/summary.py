@@ -39,7 +39,7 @@ from eirkit.records.runs import (
     RunScore,
     RunUsage,
 )
-from eirkit.records.settings import UNLIMITED, Setting, TaskColumns, control_key, pressure_of
+from eirkit.records.settings import BUDGETED, UNLIMITED, Setting, TaskColumns, control_key, pressure_of
 from eirkit.records.sweeps import (
     CellFloor,
     CellRow,
@@ -210,9 +210,10 @@ class _CellTotals:
             policy=access.policy,
             memory=access.memory,
             memory_settings=access.memory_settings,
-            panel=access.budget,
+            panel=access.capacity_panel,
             context_tokens=access.context_tokens,
             summary_prompt=access.summary_prompt,
+            budget=access.budget if access.condition in BUDGETED else None,
             **structs.asdict(TaskColumns.of(task)),
             h=access.h,
             pressure=pressure_of(task, access),

@@ -37,12 +37,14 @@ def with_text(passage: str, change: Callable[[str], str]) -> str:
     return EndedText(change(passage.text), passage.until) if isinstance(passage, EndedText) else change(passage)
 
 
-def cut_passage(passage: str, characters: int) -> str:
-    """Return the beginning of a passage; if it has ended, the beginning says so as well."""
-    if not isinstance(passage, EndedText) or len(passage) <= characters:
-        return passage[:characters]
-    marks = len(passage) - len(passage.text)
-    return with_text(passage, lambda text: text[: max(0, characters - marks)])
+def split_passage(passage: str, characters: int) -> tuple[str, str]:
+    """Return the beginning of a passage and the rest; if it has ended, both say so."""
+    if len(passage) <= characters:
+        return passage, ""
+    if not isinstance(passage, EndedText):
+        return passage[:characters], passage[characters:]
+    end = max(0, characters - (len(passage) - len(passage.text)))
+    return with_text(passage, lambda text: text[:end]), with_text(passage, lambda text: text[end:])
 
 
 def read_mark(text: str) -> tuple[str, str | None]:

@@ -18,6 +18,7 @@ from eirkit.lacuna.agents.telemetry import Exchange, Trace, events_of
 from eirkit.lacuna.findings.behavior import continuations
 from eirkit.lacuna.findings.causes import score
 from eirkit.lacuna.findings.fates import memory_record
+from eirkit.lacuna.memories.budgets import PromptBudget
 from eirkit.lacuna.memories.calls import usage_of
 from eirkit.lacuna.memories.memory import MemoryUsage
 from eirkit.lacuna.memories.plan import MemoryPool, memory_factory
@@ -73,8 +74,8 @@ async def run_session(
         return None
     async with memories.scope(plan, context.cell.run_id(task.spec.seed), task) as memory:
         weigh = context.family.weighs_holdings
-        asked = memory_factory().passages_asked(plan)
-        await drive(session, context.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh, passages=asked)
+        budget = PromptBudget.of(context.cell.access.budget, memory_factory().passages_asked(plan))
+        await drive(session, context.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh, budget=budget)
         return await usage_of(memory, plan.seconds)
 
 

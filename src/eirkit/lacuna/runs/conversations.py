@@ -8,7 +8,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from eirkit.errors import InputFileError, SpecError, UnknownNameError, UsageError
-from eirkit.lacuna.agents.conditions import COMPACTION, CONVERSATION_CONDITIONS, MEMORY, SERVER, TRUNCATED, WHOLE
+from eirkit.lacuna.agents.conditions import (
+    COMPACTION,
+    CONVERSATION_CONDITIONS,
+    MEMORY,
+    SERVER,
+    SHOWN_ITSELF,
+    TRUNCATED,
+    WHOLE,
+)
 from eirkit.lacuna.agents.protocol import InForm
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.conversation.floor import floor_bits, present_requirement
@@ -22,7 +30,6 @@ from eirkit.lacuna.conversation.outcomes import (
 )
 from eirkit.lacuna.conversation.reading import DatedStatement, needed_statements, plain_sentence, show_turn
 from eirkit.lacuna.conversation.session import (
-    CHARACTERS_PER_TOKEN,
     SUMMARY_PROMPTS,
     ConversationSession,
     ConversationView,
@@ -34,14 +41,15 @@ from eirkit.lacuna.conversation.session import (
 from eirkit.lacuna.conversation.workload import Conversation, WorldConversation, read_preset
 from eirkit.lacuna.conversation.world import Value
 from eirkit.lacuna.findings.causes import Verdict
+from eirkit.lacuna.memories.budgets import TOKENS, split_budget
 from eirkit.lacuna.memories.factory import check_plan, sees_truth
 from eirkit.lacuna.models.model import Model, ModelOptions, ServerCompaction
 from eirkit.lacuna.runs.cells import CONVERSATION_ARMS, READER, plan_of
 from eirkit.lacuna.runs.family import Judgment, RescuedRun, TaskFamily, Unrecovered
 from eirkit.lacuna.scripted.reader import Quoter, make_reader
 from eirkit.lacuna.tasks.task import ConversationSpec
-from eirkit.records.runs import ConversationRun, RunRecord, ServerCompactions
-from eirkit.records.settings import NATIVE, Access, Arm, Intervention, RescueArm
+from eirkit.records.runs import CHARACTERS_PER_TOKEN, ConversationRun, RunRecord, ServerCompactions
+from eirkit.records.settings import DOCUMENTED, NATIVE, Access, Arm, Intervention, RescueArm, condition_budget
 
 RECORD_KEYS = ("policy", "panel", "b_oracle", "b", "actions", "h")  # of a grid of numbers
 LIMITED = (TRUNCATED, COMPACTION, SERVER)
@@ -68,8 +76,12 @@ class ConversationTasks(TaskFamily[ConversationSpec, Conversation]):
         given = {name: values[name] for name in ("memory", "context_tokens", "summary_prompt") if name in values}
         if foreign := [name for name in RECORD_KEYS if values.get(name)]:
             raise UsageError(f"conversations have no {foreign[0]}; leave it out")
-        condition = values.get("condition") or (WHOLE if given.get("memory") is None else MEMORY)
-        return Access(condition, None, memory_settings=dict(memory_settings), h=None, **given)
+        condition, memory = values.get("condition"), given.get("memory")
+        if condition is None and memory in SHOWN_ITSELF:
+            condition = given.pop("memory")
+        condition = condition or (WHOLE if memory is None else MEMORY)
+        budget = condition_budget(condition, values.get("budget", DOCUMENTED))
+        return Access(condition, None, memory_settings=dict(memory_settings), h=None, budget=budget, **given)
 
     def check_access(self, access: Access) -> None:
         check_conversation_access(access)
@@ -132,9 +144,16 @@ def check_conversation_access(access: Access) -> None:
     if access.condition not in CONVERSATION_CONDITIONS:
         raise UnknownNameError("condition of conversations", access.condition, CONVERSATION_CONDITIONS)
     if (access.memory is None) == (access.condition == MEMORY):
+        both = [name for name in (access.memory, access.condition) if name in SHOWN_ITSELF]
+        if access.memory is not None and both:
+            raise UsageError(
+                f"{both[0]} is a candidate like a memory; write --memory NAME,{both[0]} without --condition"
+            )
         raise UsageError(
             f"condition {MEMORY!r} needs a memory system, and no other condition takes one; use a second [[grid]]"
         )
+    if access.budget != DOCUMENTED and access.context_tokens is not None:
+        raise UsageError("a budget of tokens limits the context already; leave out context_tokens")
     if access.panel != NATIVE or access.policy is not None:
         raise UsageError("conversations have no panels, policies and tool calls; leave them out")
     if access.context_tokens is not None and access.condition not in LIMITED:
@@ -225,7 +244,8 @@ class SentenceInjection:
 
 def characters_of(access: Access) -> int:
     """Return how many characters of the conversation a limited context shows."""
-    return CHARACTERS_PER_TOKEN * (access.context_tokens or CONTEXT_TOKENS)
+    kind, tokens = split_budget(access.budget)
+    return CHARACTERS_PER_TOKEN * (tokens if kind == TOKENS else access.context_tokens or CONTEXT_TOKENS)
 
 
 def shown_part(access: Access, task: Conversation, t: int, prompts: Mapping[int, str]) -> str | None:
@@ -254,8 +274,8 @@ def judge_answers(access: Access, task: Conversation, trace: Trace) -> tuple[tup
     if isinstance(task, LabeledConversation):
         found, record = judge_labeled(task, trace, access.condition, shown)
     elif isinstance(task, WorldConversation):
-        found = judge_conversation(task, trace, access.condition, shown)
-        record = conversation_record(task, trace, found)
+        found, retrieval = judge_conversation(task, trace, access.condition, shown)
+        record = conversation_record(task, trace, found, retrieval)
         if access.condition == SERVER:
             record = replace(record, server=server_record(task, trace, found))
     else:

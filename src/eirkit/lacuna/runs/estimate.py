@@ -30,7 +30,7 @@ from eirkit.lacuna.runs.family import Unrecovered, family_of
 from eirkit.lacuna.tasks.generation import generate
 from eirkit.records.database import DATABASE, SweepDatabase
 from eirkit.records.money import MEMORY, NOTHING, Journal, ModelCalls, exact_usd, journal_of
-from eirkit.records.settings import UNLIMITED, CalculatorAid, RescueArm, TaskColumns, pressure_of
+from eirkit.records.settings import BUDGETED, UNLIMITED, CalculatorAid, RescueArm, TaskColumns, pressure_of
 
 DEARER_TIMES = 4  # by which a run may cost more than the dearest before it
 
@@ -69,6 +69,7 @@ class EstimateRow(Struct, frozen=True, kw_only=True):
     memory: str | None
     memory_settings: dict[str, Any]
     panel: str
+    budget: str | None
     n: int | None  # None and below: conversations have none
     m: int | None
     lookback: int | None
@@ -139,7 +140,8 @@ class CellEstimate:
             policy=access.policy,
             memory=access.memory,
             memory_settings=access.memory_settings,
-            panel=access.budget,
+            panel=access.capacity_panel,
+            budget=access.budget if access.condition in BUDGETED else None,
             n=columns.n,
             m=columns.m,
             lookback=columns.lookback,

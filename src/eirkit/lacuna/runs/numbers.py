@@ -9,6 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from eirkit import extensions
+from eirkit.errors import UsageError
+from eirkit.lacuna.agents.conditions import SHOWN_ITSELF
 from eirkit.lacuna.agents.session import Session
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.findings.behavior import measure_behavior
@@ -25,7 +27,7 @@ from eirkit.lacuna.tasks.simulation.plain import structure_of
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
 from eirkit.lacuna.tasks.workload import Workload
 from eirkit.records.runs import RunFloor, RunRecord
-from eirkit.records.settings import CONTROLLED, EXTERNAL, Access, Intervention
+from eirkit.records.settings import CONTROLLED, DOCUMENTED, EXTERNAL, Access, Intervention, condition_budget
 
 REFERENCE = "eirkit.lacuna.agents.reference:make_reference"  # needed by estimates alone
 LOOKUP_WINDOWS = (16,)  # of a control; with fewer stored labels the task would be a different one
@@ -49,6 +51,10 @@ class NumberTasks(TaskFamily[TaskSpec, TaskInstance]):
 
     def access(self, values: Mapping[str, Any], memory_settings: Mapping[str, Any]) -> Access:
         memory = values.get("memory")
+        if memory in SHOWN_ITSELF:
+            raise UsageError(
+                f"{memory} shows a conversation, and {self.spec.workload} has none; leave it out of memory"
+            )
         condition = values.get("condition", CONTROLLED if memory is None else EXTERNAL)
         return Access(
             condition=condition,
@@ -58,6 +64,7 @@ class NumberTasks(TaskFamily[TaskSpec, TaskInstance]):
             h=values.get("h", self.spec.m),
             reads=_budget(values["b_oracle"]) if "b_oracle" in values else default_reads(condition),
             recomputations=_budget(values.get("b", 0)),
+            budget=condition_budget(condition, values.get("budget", DOCUMENTED)),
             **{name: values[name] for name in _SHARED if name in values},
         )
 

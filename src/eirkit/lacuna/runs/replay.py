@@ -225,7 +225,7 @@ def _consultation(
         raise DiffersError(f"its replies lead to another {call.verb} at step {t} than the one recorded")
     passages = event.found or ()
     whole = sum(map(len, passages))
-    is_cut = len(passages) == limit or any(len(text) >= LONGEST_PASSAGE for text in passages)
+    is_cut = bool(event.unshown) or len(passages) == limit or any(len(text) >= LONGEST_PASSAGE for text in passages)
     if event.returned_characters < whole or (event.returned_characters != whole and not is_cut):
         raise DiffersError(f"the length of what its memory returned at step {t} is wrong")
     lacking, stated, uncertain = lacking_in(call, passages, records) if call.verb == "search" else ((), (), ())
@@ -243,6 +243,8 @@ def _consultation(
         uncertain,
         event.stored,
         event.unshown,
+        event.unshown_ranks,
+        event.asked,
     )
 
 

@@ -10,11 +10,13 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.folders import read_small
+from eirkit.lacuna.agents.conditions import MEMORY, SHOWN_ITSELF
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.cells import Cell, plan_sha256
 from eirkit.lacuna.runs.family import family_of
@@ -27,11 +29,13 @@ from eirkit.lacuna.runs.values import (
     read_memory_options,
     read_model_options,
     read_name,
+    read_prompt_budget,
     read_text,
 )
 from eirkit.lacuna.tasks.generation import prepare
 from eirkit.lacuna.tasks.task import AnySpec
 from eirkit.lacuna.tasks.workload import find_workload
+from eirkit.records.settings import condition_budget
 from eirkit.seeds import read_seeds, show_seeds
 
 MOST_RUNS = 100_000_000
@@ -61,6 +65,7 @@ _ACCESS: dict[str, Reader] = {
     "context_tokens": read_count,
     "summary_prompt": read_text,
     "h": read_count,
+    "budget": read_prompt_budget,
 }
 AXES: dict[str, Reader] = {**_TASK, "model": read_name, **_ACCESS}
 _GRID_KEYS = (*AXES, "seeds", "repeats", "model_options", "memory_options")
@@ -80,23 +85,39 @@ class Grid:
 
     def cells(self) -> Iterator[Cell]:
         """Yield the cells, without repeats."""
-        names = [name for name in AXES if name in self.axes]
-        for values in product(*(self.axes[name] for name in names)):
-            yield make_cell(dict(zip(names, values, strict=True)), self.options, self.memory_options)
+        for values in self._places():
+            yield make_cell(values, self.options, self.memory_options)
 
     def singles(self) -> Iterator[Grid]:
         """Yield a grid of each cell alone, in the order of `cells`."""
-        names = [name for name in AXES if name in self.axes]
-        for values in product(*(self.axes[name] for name in names)):
-            axes = {name: (value,) for name, value in zip(names, values, strict=True)}
+        for values in self._places():
+            axes = {name: (value,) for name, value in values.items()}
             kept = {name: own for name, own in self.memory_options.items() if (name,) == axes.get("memory")}
             yield replace(self, axes=axes, memory_options=kept)
 
+    def _places(self) -> Iterator[dict[str, Any]]:
+        """Yield the values of each cell; what is the same under several budgets has the first of them."""
+        names = [name for name in AXES if name in self.axes]
+        for values in product(*(self.axes[name] for name in names)):
+            place = dict(zip(names, values, strict=True))
+            if "budget" not in place or place["budget"] in self._budgets(place.get("condition"), place.get("memory")):
+                yield place
+
+    def _budgets(self, condition: str | None, memory: str | None) -> tuple[str, ...]:
+        """Return the budgets of the grid that differ under a condition."""
+        counted = condition or (None if memory is None else memory if memory in SHOWN_ITSELF else MEMORY)
+        first: dict[str, str] = {}
+        for budget in self.axes["budget"]:
+            first.setdefault(condition_budget(counted or "", budget), budget)
+        return tuple(first.values())
+
     def __len__(self) -> int:
-        size = 1
-        for values in self.axes.values():
-            size *= len(values)
-        return size
+        several = ("condition", "memory", "budget") if "budget" in self.axes else ()
+        size = prod(len(values) for name, values in self.axes.items() if name not in several)
+        if not several:
+            return size
+        pairs = product(*(self.axes.get(name, (None,)) for name in ("condition", "memory")))
+        return size * sum(len(self._budgets(condition, memory)) for condition, memory in pairs)
 
     def as_json(self) -> dict[str, Any]:
         axes = {name: list(values) for name, values in self.axes.items()}

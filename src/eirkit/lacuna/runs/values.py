@@ -8,6 +8,7 @@ from typing import Any
 
 from eirkit.errors import SpecError, UnknownNameError
 from eirkit.lacuna.agents.prompt import DIALECTS
+from eirkit.lacuna.memories.budgets import check_budget
 from eirkit.lacuna.memories.memory import memory_aliases
 from eirkit.lacuna.models.model import ModelOptions, canonical
 from eirkit.records.settings import PROTOCOLS
@@ -61,6 +62,11 @@ def read_budget(key: str, value: Any) -> int | str:
     if isinstance(value, bool) or not text.isdecimal():
         raise SpecError(f"{key} = {value!r} is not a budget; give a number or {UNLIMITED!r}")
     return int(text)
+
+
+def read_prompt_budget(key: str, value: Any) -> str:
+    """Return how much of what a memory returns is put into a prompt."""
+    return check_budget(str(value))
 
 
 def read_model_options(given: Any) -> ModelOptions:

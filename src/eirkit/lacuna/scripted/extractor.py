@@ -22,6 +22,7 @@ from eirkit.lacuna.scripted.memory_tools import FILES, keep_records, use_record_
 from eirkit.lacuna.scripted.own_tools import OWN_TOOLS, manage_records
 from eirkit.lacuna.scripted.reader import make_quoter, make_reader
 from eirkit.lacuna.scripted.system_requests import Answer, GraphFact, graph_answer, headed, records_in, tagged
+from eirkit.records.runs import CHARACTERS_PER_TOKEN
 
 
 class RecordFacts:
@@ -38,7 +39,6 @@ class RecordFacts:
 _UNKNOWN = (
     "scripted/extractor does not {} of the memory system; give it a real model with --set NAME.model=PROVIDER/MODEL"
 )
-CHARACTERS_PER_TOKEN = 4  # an estimate, because there is no tokenizer
 
 
 class Extractor(Reference):

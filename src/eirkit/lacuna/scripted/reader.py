@@ -35,12 +35,12 @@ from eirkit.lacuna.scripted.notes import StatementReader, answer_system, room_of
 from eirkit.lacuna.scripted.own_tools import OWN_TOOLS, manage_statements
 from eirkit.lacuna.scripted.statement_tools import use_tools
 from eirkit.lacuna.scripted.system_requests import day_stated, question_in
+from eirkit.records.runs import CHARACTERS_PER_TOKEN
 
 DIALS = (
     *("misses", "confuses", "keeps_old", "keeps_mistakes", "returns_withdrawn", "obeys_documents", "invents"),
     *("ignores_instructions", "keeps_old_instructions"),
 )
-CHARACTERS_PER_TOKEN = 4  # an estimate, because there is no tokenizer
 _REAL_MODEL = "give it a real model with --set NAME.model=PROVIDER/MODEL"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
@@ -22,9 +22,19 @@ from eirkit.lacuna.findings.validity import system_remarks
 from eirkit.lacuna.tasks.workload import Units, find_workload, units_of
 from eirkit.measures import Measure
 from eirkit.records.evidence import Interval
+from eirkit.records.settings import DOCUMENTED, condition_budget
 from eirkit.records.sweeps import CellRow
 from eirkit.report.folders import kind_of, maker_of, records_of
-from eirkit.report.runs.folder import AXES, FIGURES, ScoredRun, SweepFolder, measure_of, read_sweep
+from eirkit.report.runs.folder import (
+    AXES,
+    FIGURES,
+    ScoredRun,
+    SweepFolder,
+    in_order,
+    is_candidate,
+    measure_of,
+    read_sweep,
+)
 from eirkit.report.table import counted, listed
 
 Placed = Sequence[tuple[SweepFolder, CellRow]]  # the cells, each with its sweep
@@ -37,7 +47,7 @@ MOST_NAMES = 1_000_000  # more than anybody keeps beside each other
 ABILITY = "ability"  # of questions in words
 BY = (*AXES, FOLDER)
 CHECKS = "checks of standing instructions"  # which are no questions
-_DETAILS = ("used", "bytes", "model_calls", "memory_cost_usd", "cost_usd")
+_DETAILS = ("used", "prompt_tokens", "recall", "bytes", "model_calls", "memory_cost_usd", "cost_usd")
 
 
 class ChoiceFigures(RankingFigures, frozen=True, kw_only=True):
@@ -165,6 +175,8 @@ def choose(
     if not placed:
         raise InputFileError("no run is scored in these folders; finish a sweep with `eirkit lacuna run --resume DIR`")
     by = by or default_axis(placed)
+    if by == "budget":  # what puts the same into a prompt under every budget is none of its candidates
+        placed = [(sweep, row) for sweep, row in placed if row.budget] or placed
     placed, names, absent = with_figures(placed, by, measure)
     if len(names.all) < 2:
         only = f"{names.all[0]}{f' that has a figure for {measure}' if absent else ''}"
@@ -222,8 +234,10 @@ def _passages(placed: Placed, names: Names) -> dict[str, str]:
         for asked in sweep.manifest.passages:
             if (asked.memory, asked.settings) == (row.memory, row.memory_settings):
                 number = "all" if asked.passages is None else str(asked.passages)
+                if row.budget and row.budget != DOCUMENTED:
+                    number = row.budget.removeprefix("k=")
                 found.setdefault(names.of(sweep, row), set()).add(number)
-    return {name: ", ".join(sorted(numbers)) for name, numbers in found.items()}
+    return {name: ", ".join(sorted(numbers, key=in_order)) for name, numbers in found.items()}
 
 
 def _steps(cases: Sequence[Sequence[ScoredRun]]) -> int:
@@ -257,8 +271,8 @@ def choose_folders(
 
 def choice_in(sweep: SweepFolder) -> Choice | None:
     """Return the ranking of the memory systems of a sweep; None if it has fewer than two with tasks in common."""
-    scored = [row for row in sweep.rows if row.scored and row.memory is not None]
-    if len({(row.memory, settings_of(row)) for row in scored}) < 2:
+    scored = [row for row in sweep.rows if row.scored and is_candidate(row)]
+    if len({(AXES["memory"](row), settings_of(row)) for row in scored}) < 2:
         return None
     try:
         return choose([sweep], "memory")
@@ -464,15 +478,27 @@ def settings_of(row: CellRow) -> str:
 
 def confounded_axes(placed: Placed, names: Names, by: str) -> tuple[str, ...]:
     """Return the other axes on which every candidate has one value, and not all the same."""
-    found = []
+    found, budgets = [], _budgets(placed)
     for name, of in AXES.items():
         values: dict[str, set[Level]] = {}
         for sweep, row in placed:
-            values.setdefault(names.of(sweep, row), set()).add(of(row))
+            own: Iterable[Level] = budgets_of(row, budgets) if name == "budget" else (of(row),)
+            values.setdefault(names.of(sweep, row), set()).update(own)
         apart = len({value for one in values.values() for value in one}) > 1
         if name != by and apart and all(len(one) == 1 for one in values.values()):
             found.append(name)
     return tuple(found)
+
+
+def _budgets(placed: Placed) -> tuple[str, ...]:
+    """Return the budgets of what has one."""
+    return tuple(dict.fromkeys(row.budget for _, row in placed if row.budget))
+
+
+def budgets_of(row: CellRow, budgets: Sequence[str]) -> tuple[str, ...]:
+    """Return for which of some budgets a cell stands: its own, or all for which it puts the same into a prompt."""
+    counted = [budget for budget in budgets if condition_budget(row.condition, budget) == (row.budget or DOCUMENTED)]
+    return tuple(counted) or (row.budget or "",)
 
 
 def shared_cases(
@@ -481,15 +507,17 @@ def shared_cases(
     """Return the cases that all candidates share, their runs in the same order, and how many cases are left out."""
     axes = [name for name in AXES if name != by and name not in confounded]
     runs = {id(sweep): sweep.by_cell() for sweep, _ in placed}
+    budgets = _budgets(placed)
     table: dict[tuple[Level, ...], tuple[Case, dict[str, list[ScoredRun]]]] = {}
     for sweep, row in placed:
-        place = {name: AXES[name](row) for name in axes}
-        for run in runs[id(sweep)].get(row.cell, ()):
-            if FIGURES[measure](run) is None:
-                continue
-            task = f"{run.fingerprint}/{run.seed}"
-            _, own = table.setdefault((task, *place.values()), (Case(task, place), {}))
-            own.setdefault(names.of(sweep, row), []).append(run)
+        for budget in budgets_of(row, budgets):
+            place = {name: budget if name == "budget" else AXES[name](row) for name in axes}
+            for run in runs[id(sweep)].get(row.cell, ()):
+                if FIGURES[measure](run) is None:
+                    continue
+                task = f"{run.fingerprint}/{run.seed}"
+                _, own = table.setdefault((task, *place.values()), (Case(task, place), {}))
+                own.setdefault(names.of(sweep, row), []).append(run)
     shared = [(case, own) for case, own in table.values() if len(own) == len(names.all)]
     found = {name: [own[name] for _, own in shared] for name in names.all}
     return [case for case, _ in shared], found, len(table) - len(shared)

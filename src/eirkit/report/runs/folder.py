@@ -15,7 +15,9 @@ from msgspec import structs
 
 from eirkit import extensions
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.findings.conversations import INSTRUCTION
+from eirkit.lacuna.agents.conditions import SHOWN_ITSELF
+from eirkit.lacuna.findings.conversation_measures import RETRIEVAL_MEASURES
+from eirkit.lacuna.findings.conversations import INSTRUCTION, pool_retrieval
 from eirkit.lacuna.findings.measures import (
     CAUSE_MEASURES,
     MEMORY_MEASURES,
@@ -40,8 +42,8 @@ from eirkit.records.runs import (
     RunScore,
     RunUsage,
 )
-from eirkit.records.settings import UNLIMITED, Access
-from eirkit.records.sweeps import CellRow, Excluded, FailureGroup, Manifest, Spending
+from eirkit.records.settings import DOCUMENTED, UNLIMITED, Access
+from eirkit.records.sweeps import CellRow, Excluded, FailureGroup, Manifest, RetrievalRow, Spending
 from eirkit.registry import find_sources
 from eirkit.report.folders import foreign_in_settings, kind_of
 from eirkit.report.table import in_viewer
@@ -64,7 +66,8 @@ class ScoredRun:
     rules: str  # the hash of its system message
     usage: RunUsage
     memory: MemoryRun | None = None
-    abilities: Mapping[str, AbilityCount] = field(default_factory=dict)  # only of conversations
+    abilities: Mapping[str, AbilityCount] = field(default_factory=dict)  # and below: only of conversations
+    retrieval: RetrievalRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +199,7 @@ def _scored(record: RunRecord, shared: _Shared[Any]) -> ScoredRun | None:
         shared[record.usage],
         memory,
         abilities,
+        None if answers is None else pool_retrieval(answers.retrieval),
     )
 
 
@@ -241,16 +245,25 @@ def condition_of(access: CellRow | Access) -> str:
     return access.condition if access.policy == "window" else f"{access.condition} {access.policy}"
 
 
+def is_candidate(row: CellRow) -> bool:
+    """True if a row is compared with memories: of one, or of the conversation in the place of one."""
+    return row.memory is not None or row.condition in SHOWN_ITSELF
+
+
 # The settings in which rows may differ, in the order in which comparisons and rankings take them.
 AXES: Mapping[str, Callable[[CellRow], int | str]] = {
     "workload": lambda row: row.workload,
     "model": lambda row: row.model,
     "memory": condition_of,
     **{name: attrgetter(name) for name in ("n", "m", "lookback", "fan_in", "h", "b_oracle", "b", *TASK_AXES)},
+    "budget": lambda row: row.budget or "",
 }
 _TITLES = {"fan_in": "fan-in", "b_oracle": "B_oracle", "b": "B"}  # in tables; other axes have their names
-_SHOWN = ("workload", "model", "memory", "n", "m", "lookback", "fan_in", "b_oracle", "b", "h", *TASK_AXES)
-_USUAL = {name: getattr(TaskSpec(""), name, "") for name in TASK_AXES}  # defaults, which are not mentioned
+_SHOWN = ("workload", "model", "memory", "n", "m", "lookback", "fan_in", "b_oracle", "b", "h", *TASK_AXES, "budget")
+_USUAL = {
+    "budget": DOCUMENTED,
+    **{name: getattr(TaskSpec(""), name, "") for name in TASK_AXES},
+}  # defaults, which are not mentioned
 
 
 def _shown(of: Callable[[CellRow], int | str | None], row: CellRow) -> int | str:
@@ -260,7 +273,7 @@ def _shown(of: Callable[[CellRow], int | str | None], row: CellRow) -> int | str
 
 
 _AXES = {_TITLES.get(name, name): partial(_shown, AXES[name]) for name in _SHOWN}
-_NAMED = ("workload", "model", "memory")  # their values need no axis name
+_NAMED = ("workload", "model", "memory", "budget")  # their values need no axis name
 
 
 class Coordinates:
@@ -268,6 +281,7 @@ class Coordinates:
 
     def __init__(self, rows: Sequence[CellRow]) -> None:
         values = {name: [of(row) for row in rows] for name, of in _AXES.items()}
+        values["budget"] = [budget for budget in values["budget"] if budget]  # the others put in all there is
         self.varying = tuple(name for name, found in values.items() if len(set(found)) > 1)
         self.counts = ", ".join(f"{len(set(values[name]))} of {name}" for name in self.varying)  # of different values
         self._shared = {name: found[0] for name, found in values.items() if found and name not in self.varying}
@@ -325,7 +339,9 @@ def _said(name: str, value: int | str) -> str:
 
 
 FigureOf = Callable[[ScoredRun], float | None]
-_MEASURES = Glossary((RUN_MEASURES, CAUSE_MEASURES, OUTCOME_MEASURES, MEMORY_MEASURES, SPENDING_MEASURES))
+_MEASURES = Glossary(
+    (RUN_MEASURES, CAUSE_MEASURES, OUTCOME_MEASURES, MEMORY_MEASURES, SPENDING_MEASURES, RETRIEVAL_MEASURES)
+)
 
 
 def measure_of(key: str) -> Measure:
@@ -347,6 +363,10 @@ def _of_memory(of: Callable[[MemoryRun], float | None], run: ScoredRun) -> float
     return None if found is None else float(found)
 
 
+def _retrieved(key: str, run: ScoredRun) -> float | None:
+    return None if run.retrieval is None else getattr(run.retrieval, key)
+
+
 FIGURES: Mapping[str, FigureOf] = {
     "accuracy": lambda run: run.score.accuracy,
     "informed_accuracy": lambda run: run.score.informed_accuracy,
@@ -366,4 +386,5 @@ FIGURES: Mapping[str, FigureOf] = {
         None if run.usage.unreported_calls else float(run.usage.input_tokens + run.usage.output_tokens)
     ),
     "cost_usd": lambda run: run.usage.cost_usd,
+    **{measure.id: partial(_retrieved, measure.id) for measure in RETRIEVAL_MEASURES},
 }

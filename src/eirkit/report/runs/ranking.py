@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from eirkit.lacuna.findings.conversation_measures import RETRIEVAL_MEASURES
 from eirkit.lacuna.findings.conversations import INSTRUCTION
 from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, ROUNDING
 from eirkit.lacuna.findings.measures import MEMORY_MEASURES
@@ -165,6 +166,8 @@ def _difference(measure: Measure, one: Lead) -> str:
 
 _BESIDE = (  # what is asked of each search, and what each candidate kept, took and cost
     Column("passages", "passages", figures=True, meaning="that one search asks for", priority=1),
+    replace(Column.of(RETRIEVAL_MEASURES["prompt_tokens"], digits=0, priority=1), measure=""),
+    Column.of(RETRIEVAL_MEASURES["recall"], priority=3),
     Column(
         "lost",
         "lost",

@@ -12,11 +12,12 @@ from eirkit.lacuna.findings.conversation_measures import (
     ANSWER_MEASURES,
     CONVERSATION_MEASURES,
     LABELED_EVIDENCE,
+    RETRIEVAL_MEASURES,
     SERVER_COMPACTION,
     STANDING_INSTRUCTIONS,
 )
 from eirkit.lacuna.findings.conversations import ALL, INSTRUCTION
-from eirkit.lacuna.findings.measures import RUN_MEASURES
+from eirkit.lacuna.findings.measures import MEMORY_MEASURES, RUN_MEASURES
 from eirkit.lacuna.findings.validity import system_remarks
 from eirkit.lacuna.tasks.workload import units_of
 from eirkit.measures import MeasureGroup
@@ -48,9 +49,11 @@ _BROKEN = ("dropped", "ignored", "overridden", "came_back", "obeyed")
 EACH_OUTCOME = 1  # examples of each outcome and memory
 GIVEN_ALL = "right answers to questions for which every needed statement was shown"
 POOLED = "right answers over all questions asked, all tasks together"
+_RETRIEVED = "Means over questions and recalls; of bytes, over tasks; of memory cost, the sum."
 MEANS = "Means over tasks; of characters retrieved, over questions."
 INTERVAL = "95% interval: the wider of the exact one over questions and the t interval over tasks"
 NAME = Column("condition", "setting", role="name")
+BUDGET = Column("budget", "budget", role="name", meaning="how much a memory may put into a prompt")
 ACCURACY = (
     Column("accuracy", RUN_MEASURES["accuracy"].label, 3, meaning=POOLED),
     Column("low", "from", 3, meaning=INTERVAL),
@@ -62,9 +65,20 @@ ACCURACY = (
 class _Named:
     """A scored row about conversations, and the name of its condition."""
 
-    name: str
+    setting: str
+    budget: str  # empty where no row has another one
     row: CellRow
     answers: ConversationRow
+
+    @property
+    def name(self) -> str:
+        """The setting with its budget."""
+        return f"{self.setting}, {self.budget}" if self.budget else self.setting
+
+    @property
+    def place(self) -> dict[str, Cell]:
+        """The cells that name it in a table."""
+        return {"condition": self.setting, "budget": self.budget}
 
     @property
     def every(self) -> AbilityRow:
@@ -77,15 +91,21 @@ def _named(rows: Sequence[CellRow]) -> list[_Named]:
     scored = [(row, row.conversation) for row in rows if row.conversation is not None]
     names = [row.memory or row.condition for row, _ in scored]
     models = {row.model for row, _ in scored}
-    different = [key for key in _TOLD_APART if len({getattr(row, key) for row, _ in scored}) > 1]
+    different = [key for key in _TOLD_APART if len({getattr(row, key) for row, _ in scored} - {None}) > 1]
+    has_budgets = len({row.budget for row, _ in scored} - {None}) > 1
     found = []
     for name, (row, answers) in zip(names, scored, strict=True):
         settings = ", ".join(f"{key}={value}" for key, value in row.memory_settings.items())
         more = [row.model] if len(models) > 1 else []
         more += [_coordinate(key, getattr(row, key)) for key in different if getattr(row, key)]
         more += [settings] if settings and names.count(name) > 1 else []
-        found.append(_Named(", ".join([name, *more]), row, answers))
+        found.append(_Named(", ".join([name, *more]), (has_budgets and row.budget) or "", row, answers))
     return found
+
+
+def _naming(scored: Sequence[_Named]) -> tuple[Column, ...]:
+    """Return the columns that name the lines of a table."""
+    return (NAME, BUDGET) if any(named.budget for named in scored) else (NAME,)
 
 
 def _coordinate(key: str, value: int | str) -> str:
@@ -104,12 +124,12 @@ def word_tables(rows: Sequence[CellRow]) -> Iterator[Table]:
 
 def _tables(scored: Sequence[_Named]) -> Iterator[Table]:
     about = _followed(scored)
-    instructions = [(named.name, named.answers.instructions) for named in scored]
+    instructions = [(named, named.answers.instructions) for named in scored]
     if about is not None:
         yield _figures("word-instructions", STANDING_INSTRUCTIONS, instructions)
-    if evidence := [(named.name, seen) for named in scored if (seen := named.answers.evidence) is not None]:
+    if evidence := [(named, seen) for named in scored if (seen := named.answers.evidence) is not None]:
         yield _figures("word-evidence", LABELED_EVIDENCE, evidence)
-    if server := [(named.name, bits) for named in scored if (bits := named.answers.server) is not None]:
+    if server := [(named, bits) for named in scored if (bits := named.answers.server) is not None]:
         yield _figures("word-server", SERVER_COMPACTION, server)
     yield _accuracy(scored)
     for start in range(0, len(scored), SIDE_BY_SIDE):
@@ -117,28 +137,53 @@ def _tables(scored: Sequence[_Named]) -> Iterator[Table]:
     if shown := [
         outcome for outcome in ANSWER_MEASURES if any(named.answers.outcomes.get(outcome.id) for named in scored)
     ]:
-        lines = tuple({"condition": named.name, **named.answers.outcome_shares} for named in scored)
-        yield Table("word-fates", ANSWER_MEASURES.title, (NAME, *map(Column.of, shown)), lines)
+        lines = tuple({**named.place, **named.answers.outcome_shares} for named in scored)
+        yield Table("word-fates", ANSWER_MEASURES.title, (*_naming(scored), *map(Column.of, shown)), lines)
     if about is None and any(checks.checks for _, checks in instructions):
         yield _figures("word-instructions", STANDING_INSTRUCTIONS, instructions)
     kept = [measure for measure in CONVERSATION_MEASURES if measure.id != "asked"]
-    columns = (NAME, *(Column.of(measure, digits=1 if measure.unit == "count" else 0) for measure in kept))
+    columns = (*_naming(scored), *(Column.of(measure, digits=1 if measure.unit == "count" else 0) for measure in kept))
     lines = tuple(
-        {"condition": named.name, **{measure.id: getattr(named.answers, measure.id) for measure in kept}}
-        for named in scored
+        {**named.place, **{measure.id: getattr(named.answers, measure.id) for measure in kept}} for named in scored
     )
     yield Table("word-memory", CONVERSATION_MEASURES.title, columns, lines, MEANS)
+    yield retrieval_table(scored)
 
 
-def _figures(id: str, measures: MeasureGroup, found: Sequence[tuple[str, Struct]]) -> Table:
+def retrieval_table(scored: Sequence[_Named]) -> Table:
+    """Return what each condition put into the prompt of a question, how well it was found, and what that cost."""
+    columns = (
+        *_naming(scored),
+        Column.of(RETRIEVAL_MEASURES["asked_passages"], digits=0),
+        Column.of(RETRIEVAL_MEASURES["prompt_tokens"], digits=0),
+        *(Column.of(RETRIEVAL_MEASURES[key]) for key in ("recall", "reciprocal_rank", "empty_recalls")),
+        Column.of(MEMORY_MEASURES["search_ms"]),
+        Column.of(CONVERSATION_MEASURES["stored_bytes"], digits=0),
+        Column.of(MEMORY_MEASURES["memory_cost_usd"]),
+    )
+    lines = tuple({**named.place, **asdict(named.answers.retrieval), **_of_system(named)} for named in scored)
+    shown = (column for column in columns if any(line.get(column.key) is not None for line in lines))
+    return Table("word-retrieval", RETRIEVAL_MEASURES.title, tuple(shown), lines, _RETRIEVED)
+
+
+def _of_system(named: _Named) -> dict[str, Cell]:
+    """Return what the memory took for a recall, what it stores and what its model cost."""
+    system, stored = named.row.memory_system, named.answers.stored_bytes
+    if system is None:
+        return {"stored_bytes": stored}
+    milliseconds = None if system.search_seconds is None else 1000 * system.search_seconds
+    return {"stored_bytes": stored, "search_ms": milliseconds, "memory_cost_usd": system.cost_usd}
+
+
+def _figures(id: str, measures: MeasureGroup, found: Sequence[tuple[_Named, Struct]]) -> Table:
     """Return the figures of each condition that has them."""
-    columns = (NAME, *map(Column.of, measures))
-    return Table(id, measures.title, columns, tuple({"condition": name, **asdict(shares)} for name, shares in found))
+    columns = (*_naming([named for named, _ in found]), *map(Column.of, measures))
+    return Table(id, measures.title, columns, tuple({**named.place, **asdict(shares)} for named, shares in found))
 
 
 def _accuracy(scored: Sequence[_Named]) -> Table:
     columns = (
-        NAME,
+        *_naming(scored),
         Column("worlds", "tasks"),
         Column.of(CONVERSATION_MEASURES["asked"], meaning=""),
         *ACCURACY,
@@ -149,7 +194,7 @@ def _accuracy(scored: Sequence[_Named]) -> Table:
     lines = tuple(
         {
             **asdict(named.every),
-            "condition": named.name,
+            **named.place,
             "worlds": named.answers.worlds,
             **given_right_inputs(named.row),
         }
@@ -184,10 +229,17 @@ def _row_of(ability: str) -> str:
 
 def intervals_table(rows: Sequence[CellRow]) -> Table:
     """Return every ability of every row with its interval."""
-    columns = (NAME, Column("ability", "ability"), Column("right", "right"), Column("asked", "asked"), *ACCURACY)
-    abilities = [(named.name, ability) for named in _named(rows) for ability in named.answers.abilities]
+    scored = _named(rows)
+    columns = (
+        *_naming(scored),
+        Column("ability", "ability"),
+        Column("right", "right"),
+        Column("asked", "asked"),
+        *ACCURACY,
+    )
+    abilities = [(named, ability) for named in scored for ability in named.answers.abilities]
     lines = tuple(
-        {"condition": name, **asdict(ability), "ability": _row_of(ability.ability)} for name, ability in abilities
+        {**named.place, **asdict(ability), "ability": _row_of(ability.ability)} for named, ability in abilities
     )
     note = CHECKS if any(ability.ability == INSTRUCTION for _, ability in abilities) else ""
     return Table("word-intervals", "Accuracy by ability, with intervals", columns, lines, note)

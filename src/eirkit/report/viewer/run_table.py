@@ -28,6 +28,7 @@ from eirkit.records.database import SHOWN, SweepDatabase, ways_to_fail
 from eirkit.records.money import spending_of
 from eirkit.records.runs import ANSWER_OUTCOMES, Failure, RunRecord
 from eirkit.records.settings import (
+    BUDGETED,
     CalculatorAid,
     ConversationTask,
     RecoveryProbe,
@@ -52,7 +53,16 @@ from eirkit.report.viewer.tables import (
 FAILURE = "failure"
 # What a task is made from; n, m and the rest mean nothing for a conversation, nor the preset for others.
 OF_TASK = ("workload", "preset", "n", "m", "lookback", "fan_in", "slots", "digits", "k", "queries", "warm_up")
-ACCESS = ("arm", "model", "condition", "policy", "memory", "profile", "h")  # in which runs of the same task differ
+ACCESS = (
+    "arm",
+    "model",
+    "condition",
+    "policy",
+    "memory",
+    "profile",
+    "h",
+    "budget",
+)  # in which runs of the same task differ
 TEXTS = ("failure", "ending", "profile")
 ANSWERS = frozenset(ANSWER_OUTCOMES)
 ALWAYS = ("run", "seed")
@@ -90,6 +100,7 @@ FIELDS: tuple[Field, ...] = (
     _setting("warm_up", "warm-up", "Leading steps that are not scored", shown=False),
     _setting("preset", "preset", "Size of the conversations", text=True, shown=False),
     Field.of(RUN_MEASURES["h"], facet=True, part="setting"),
+    _setting("budget", "budget", "What the memory might put into a prompt", text=True),
     Field("seed", "seed", part="replicate"),
     Field("repeat", "repeat", meaning="Which repeat of the task", facet=True, part="replicate"),
     Field.of(RUN_MEASURES["accuracy"]),
@@ -286,6 +297,7 @@ _VALUES: dict[str, Callable[[Setting], Cell]] = {
     "policy": lambda setting: setting.access.policy,
     "memory": lambda setting: setting.access.memory,
     "h": lambda setting: setting.access.h,
+    "budget": lambda setting: setting.access.budget if setting.access.condition in BUDGETED else None,
     "arm": lambda setting: setting.intervention.arm if isinstance(setting.intervention, RescueArm) else None,
     "repeat": lambda setting: None if setting.repeat is None else setting.repeat.number,
 }

@@ -1,0 +1,116 @@
+"""How much of what a memory returns is put into a prompt: the system's own number of passages, an equal one, or tokens.
+
+A token is four characters, everywhere: what a run costs in a prompt must not depend on whose tokenizer is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eirkit.errors import SpecError
+from eirkit.lacuna import LONGEST_PASSAGE, MOST_PASSAGES, SEARCH_LIMIT
+from eirkit.lacuna.memories.validity import split_passage
+from eirkit.records.runs import CHARACTERS_PER_TOKEN
+from eirkit.records.settings import DOCUMENTED
+
+PASSAGES, TOKENS = "k", "tokens"  # the kinds of budgets that have a number
+MOST_ASKED = 1_000  # passages of k=N
+LEAST_TOKENS, MOST_TOKENS = 16, 10_000_000
+SHORTEST_PASSAGE = 10  # tokens: so many passages are asked for as fit if none is shorter
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPassages:
+    """What of some passages is put into a prompt, and what is not."""
+
+    shown: tuple[str, ...]  # best first, as long as the budget lasts
+    unshown: tuple[str, ...] = ()  # the rest of what was cut, and what came after it
+    ranks: tuple[int, ...] = ()  # of the unshown ones, among the passages that came back, from 1
+
+
+@dataclass(frozen=True, slots=True)
+class PromptBudget:
+    """How many passages a search asks for, and how much of them is shown.
+
+    Args:
+        passages: that a search asks for; no more are shown.
+        tokens: that all of them may have together; None: no limit together, and LONGEST_PASSAGE characters each.
+    """
+
+    passages: int = SEARCH_LIMIT
+    tokens: int | None = None
+
+    @classmethod
+    def of(cls, budget: str, own: int | None = SEARCH_LIMIT) -> PromptBudget:
+        """Return the budget with a name.
+
+        Args:
+            own: passages that a search of the system asks for by its documentation; None: all that it returns.
+        """
+        kind, number = split_budget(budget)
+        if kind == PASSAGES:
+            return cls(number)
+        if kind == TOKENS:
+            return cls(max(MOST_PASSAGES, number // SHORTEST_PASSAGE), number)
+        return cls(MOST_PASSAGES if own is None else own)
+
+    def show(self, texts: Sequence[str]) -> ShownPassages:
+        """Return what of some passages, best first, is put into a prompt."""
+        return self._by_number(texts) if self.tokens is None else self._by_tokens(texts, self.tokens)
+
+    def _by_number(self, texts: Sequence[str]) -> ShownPassages:
+        first = texts[: self.passages]
+        if len(texts) == len(first) and max(map(len, first), default=0) <= LONGEST_PASSAGE:
+            return ShownPassages(tuple(first))
+        parts = [split_passage(text, LONGEST_PASSAGE) for text in first]
+        left = [(rank, rest) for rank, (_, rest) in enumerate(parts, 1) if rest]
+        left += enumerate(texts[self.passages :], self.passages + 1)
+        return ShownPassages(
+            tuple([shown for shown, _ in parts]), tuple([rest for _, rest in left]), tuple([rank for rank, _ in left])
+        )
+
+    def _by_tokens(self, texts: Sequence[str], tokens: int) -> ShownPassages:
+        """Show passages whole while they fit, and of the next one the lines that fit.
+
+        A first passage of which not even a line fits is cut at the budget, so that something is shown.
+        """
+        room, shown = CHARACTERS_PER_TOKEN * tokens, list[str]()
+        for rank, text in enumerate(texts, 1):
+            if len(text) <= room:
+                shown.append(text)
+                room -= len(text)
+                continue
+            end = text.rfind("\n", 0, room + 1)
+            head, rest = (text[:end], text[end + 1 :]) if end > 0 else ("", text)
+            if not head and not any(shown):
+                head, rest = split_passage(text, room)
+            shown += [head] if head else []
+            left = [(rank, rest)] if rest else []
+            left += enumerate(texts[rank:], rank + 1)
+            return ShownPassages(tuple(shown), tuple([text for _, text in left]), tuple([place for place, _ in left]))
+        return ShownPassages(tuple(shown))
+
+
+def split_budget(budget: str) -> tuple[str, int]:
+    """Return the kind of a budget and its number; 0 where it has none."""
+    kind, _, number = budget.partition("=")
+    return kind, int(number or 0)
+
+
+def check_budget(budget: str) -> str:
+    """Return a budget in its one spelling.
+
+    Raises:
+        SpecError: it is none.
+    """
+    kind, equals, number = budget.strip().partition("=")
+    if kind == DOCUMENTED and not equals:
+        return DOCUMENTED
+    ends = {PASSAGES: (1, MOST_ASKED), TOKENS: (LEAST_TOKENS, MOST_TOKENS)}
+    if kind not in ends or not (number.isascii() and number.isdecimal()):
+        raise SpecError(f"budget = {budget!r} is no budget of a prompt; write {DOCUMENTED}, k=10 or tokens=2000")
+    least, most = ends[kind]
+    if not least <= int(number) <= most:
+        raise SpecError(f"budget = {budget!r} is out of range; give {kind} from {least:,} to {most:,}")
+    return f"{kind}={int(number)}"
