@@ -335,9 +335,9 @@ export interface InstructionCounts {
   broken?: number;
 }
 
-// One thing to act on: a file shown again, a compaction, a rule that was lost and broken, or a clipped view.
+// One thing to act on: a file shown again, a compaction, a lost rule, a clipped view, or an expired cache.
 export interface Advice {
-  kind: "clip" | "compaction" | "file" | "instruction";
+  kind: "clip" | "compaction" | "expired" | "file" | "instruction";
   run_id: string;
   model?: string;
   turn: number;
@@ -353,7 +353,7 @@ export interface Advice {
 
 // One thing to act on with its price, in words.
 export interface AdviceRow {
-  kind: "clip" | "compaction" | "file" | "instruction";
+  kind: "clip" | "compaction" | "expired" | "file" | "instruction";
   run_id: string;
   model: string;
   turn: number;

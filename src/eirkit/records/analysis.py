@@ -521,15 +521,15 @@ class InstructionCounts(Struct, frozen=True, omit_defaults=True):
 
 
 class Advice(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One thing to act on: a file shown again, a compaction, a rule that was lost and broken, or a clipped view."""
+    """One thing to act on: a file shown again, a compaction, a lost rule, a clipped view, or an expired cache."""
 
-    kind: Literal["file", "compaction", "instruction", "clip"]
+    kind: Literal["file", "compaction", "instruction", "clip", "expired"]
     run_id: str
     model: str = ""
-    turn: int  # to look at
+    turn: int  # to look at; 0 if it is about a whole session
     subject: str  # the file, the kind of break, the rule, or the files of the view
     tokens: int | None = None  # shown again, dropped, or hidden
-    count: int = 0  # of a file: readings; of a compaction: tokens that reading again took
+    count: int = 0  # of a file: readings; of a compaction: tokens that reading again took; of a cache: requests
     runs: int = 0  # of a file
     trigger: Trigger = "unknown"  # of a compaction
     cut: int = 0  # of a rule: the turn after the compaction

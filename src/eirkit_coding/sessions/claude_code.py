@@ -337,7 +337,7 @@ def _take_user(builder: RunBuilder, entry: Entry) -> None:
         if not builder.is_broken:
             builder.break_off("compaction")
         builder.carry(text)
-    elif _CLEAR in text and text.lstrip().startswith(_COMMAND):
+    elif is_clear(entry):
         builder.break_off("clear")
     else:
         if _is_prompt(entry, text):
@@ -345,6 +345,12 @@ def _take_user(builder: RunBuilder, entry: Entry) -> None:
         else:
             builder.hear(text)
         take_results(builder, content, mapping_of(entry.get("toolUseResult")))
+
+
+def is_clear(entry: Entry) -> bool:
+    """Return whether a line of type `user` is the record of `/clear`."""
+    text = text_of(_content(entry))
+    return _CLEAR in text and text.lstrip().startswith(_COMMAND)
 
 
 def _is_prompt(entry: Entry, text: str) -> bool:

@@ -26,7 +26,7 @@ from eirkit.vestige.sources.documents import ReadLimits, Skipped, StoredDocument
 from eirkit_coding.week.facts import LogFacts, LogPlace, read_log
 from eirkit_coding.week.responses import METERS
 
-LAYOUT = 9  # of the stored facts; another number makes all of them obsolete
+LAYOUT = 10  # of the stored facts; another number makes all of them obsolete
 PARALLEL_BYTES = 16 << 20  # of new logs, from which starting workers saves more than it costs
 _FAST = 1  # the level of compression
 

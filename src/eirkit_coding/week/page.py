@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import cache
@@ -21,13 +21,13 @@ from eirkit.report.table import Cell, Column, Table, counted, listed, share
 from eirkit.vestige.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES, WEEK_MEASURES
 from eirkit.vestige.model_names import name_in, plain_name
 from eirkit.vestige.sources.documents import complaints
+from eirkit_coding.week.bill import Money, Pricing
 from eirkit_coding.week.responses import Response
-from eirkit_coding.week.results import FullestContext, GroupRow, Week, WeekSums
-from eirkit_coding.week.totals import Money, Pricing
+from eirkit_coding.week.results import BillPart, FullestContext, GroupRow, PartKind, Week, WeekSums
 
 NAMES = {"claude-code": "Claude Code", "codex": "Codex", "gemini-cli": "Gemini CLI", "opencode": "opencode"}
 MOST_DAYS = 14  # of which those without a response are listed, too
-ON_SCREEN = 4  # projects, models and agents in a terminal; a page has all
+ON_SCREEN = 3  # projects, models and agents in a terminal; a page has all
 UNNAMED = "unknown"
 TENTHS_BELOW = 0.1  # a smaller change is given with a decimal
 
@@ -50,8 +50,11 @@ def pricing(prices: PriceList) -> Pricing:
         return Money(
             response.fresh_tokens * price.input / MILLION,
             response.cache_read_tokens * price.cached / MILLION,
-            (response.cache_write_tokens * minutes + response.cache_write_hour_tokens * hour) / MILLION,
+            response.cache_write_tokens * minutes / MILLION,
+            response.cache_write_hour_tokens * hour / MILLION,
             response.output_tokens * price.output / MILLION,
+            price.cached / MILLION,
+            price.output / MILLION,
         )
 
     return cost
@@ -92,11 +95,12 @@ def week_document(week: Week, zone: tzinfo | None, command: str, then: str = "")
             then = f"{command} --since {_day(week.newest, zone)}"
         return Document("week", title, (answer, *_looked(week), *_unread(week), *_missed(week, zone)), data, next=then)
     sections = [
-        Section("", (), (_chart(week), _spent(week), _lost(week), _days(week), _shares(week))),
+        Section("", (), (_chart(week), _spent(week), *_dear(week), _lost(week), _days(week), _shares(week))),
         *_advice(week),
         Section("Notes", tuple(_notes(week))),
     ]
     details = (
+        *(Section(table.title, (), (table,)) for table in _bill_tables(week) if table.rows),
         Section("Everything by project, model and agent", (), tuple(_groups(week))),
         *(Section(table.title, (), (table,)) for table in _lists(week) if table.rows),
     )
@@ -123,7 +127,7 @@ def _bill(week: Week, span: str) -> tuple[str, str]:
 
 def _answer(week: Week) -> Iterator[str]:
     before = week.before
-    yield f"{_compaction_words(week.total)}."
+    yield from compaction_words(week)
     days = counted(len(week.days), "day")
     if before.responses:
         least = "at least " if before.unknown_responses else ""
@@ -134,18 +138,35 @@ def _answer(week: Week) -> Iterator[str]:
         yield f"Nothing is logged of the {days} before."
 
 
-def _compaction_words(total: WeekSums) -> str:
-    """Return what compactions cost, as the end of a sentence on what everything did."""
+def compaction_words(week: Week) -> Iterator[str]:
+    """Yield what compactions dropped, cost and saved: one sentence, and one on what no log has."""
+    total, bill = week.total, week.bill.compaction
     if not total.compactions:
-        return "No compaction"
+        yield "No compaction."
+        return
     lost = break_counts(convert(to_builtins(total), BreakCounts))
-    which = "it" if total.compactions + total.clears == 1 else "they"
-    if not total.reread_tokens:
-        return f"What {lost} cost is unknown: nothing that {which} dropped is known to have been read again"
-    has_price = (total.reread_usd or 0) >= CENT
-    cost = f"${total.reread_usd:,.2f}" if has_price else counted(total.reread_tokens, "token")
-    said = f"{lost[0].upper()}{lost[1:]} cost at least {cost} of it, for reading again what {which} dropped"
-    return f"{said}; what summaries and the cache written anew cost is not in it"
+    parts = [f"{lost[0].upper()}{lost[1:]} dropped {_lost_tokens(total)}"]
+    if total.reread_tokens:
+        cost = f"${total.reread_usd:,.2f}" if (total.reread_usd or 0) >= CENT else counted(total.reread_tokens, "token")
+        parts.append(f"reading {total.reread_dropped_tokens:,} of them again cost at least {cost}")
+    if bill.written_usd >= CENT:
+        parts.append(f"writing the new context cost ${bill.written_usd:,.2f}")
+    if bill.summaries_usd >= CENT:
+        parts.append(f"summaries cost ${bill.summaries_usd:,.2f}")
+    if bill.saved_usd >= CENT:
+        later = counted(bill.later_requests, "later request")
+        parts.append(f"the smaller context saved {later} ${bill.saved_usd:,.2f} of cache reads")
+    yield f"{'; '.join(parts)}."
+    if bill.unlogged_usd >= CENT:
+        yield f"Their summaries cost about ${bill.unlogged_usd:,.2f} more, which is in no log and not in the bill."
+
+
+def _lost_tokens(total: WeekSums) -> str:
+    """Return what was dropped, as the end of a sentence."""
+    if not total.dropped_tokens:
+        known = not (total.unmeasured or total.unknown_tokens)
+        return f"{'nothing' if known else 'an unknown number of tokens'} of files that were used later"
+    return f"{dropped(total).partition(', not')[0]} tokens of files that were used later"
 
 
 def change_words(now: WeekSums, before: WeekSums) -> str:
@@ -181,8 +202,19 @@ KINDS = (
         for name, bars in (
             ("fresh", "input, not cached"),
             ("cache_read", "cache reads"),
-            ("cache_write", "cache writes"),
         )
+    ),
+    _Kind(
+        "cache writes, minutes",
+        "cache writes",
+        lambda sums: sums.cache_write_tokens - sums.cache_write_hour_tokens,
+        lambda sums: None if sums.cache_write_usd is None else sums.cache_write_usd - (sums.cache_write_hour_usd or 0),
+    ),
+    _Kind(
+        "cache writes, an hour",
+        "cache writes, an hour",
+        attrgetter("cache_write_hour_tokens"),
+        attrgetter("cache_write_hour_usd"),
     ),
     _Kind("output", "output", attrgetter("output_tokens"), attrgetter("output_usd")),
 )
@@ -207,11 +239,88 @@ def _spent(week: Week) -> Table:
             "before_usd": kind.usd(before) if before.responses else None,
         }
         for kind in (*KINDS, _ALL)
+        if kind.tokens(now) or kind.tokens(before) or kind is _ALL
     ]
     dates = week.prices.as_of
     dated = f"as of {dates[0]}" + (f" to {dates[-1]}" if len(dates) > 1 else "") if dates else "(none is known)"
     return Table(
         "spent", "Tokens and money", columns, tuple(rows), f"At list prices {dated}; --prices FILE overrides them."
+    )
+
+
+_PARTS: Mapping[PartKind, str] = {
+    "sub-agents": "sub-agents",
+    "expired": "paid again, cache expired",
+    "model changed": "paid again, model changed",
+    "cleared": "paid again, results cleared",
+    "unexplained": "paid again, cause not logged",
+    "compacted": "new context after compactions",
+}
+
+
+def _dear(week: Week) -> Iterator[Table]:
+    """Yield what made the bill dear; nothing without prices."""
+    if not week.total.usd:
+        return
+    columns = (
+        Column("part", "part of the bill", role="name"),
+        Column("requests", "requests"),
+        Column("tokens", "tokens"),
+        Column("usd", "$", 2),
+        Column("long_usd", "$, prompt > 100k", 2),
+    )
+    rows: list[dict[str, Cell]] = []
+    if long := [part for part in week.bill.sizes if part.long_usd]:
+        usd = sum(part.usd for part in long)
+        sums = {"requests": sum(part.requests for part in long), "tokens": sum(part.tokens for part in long)}
+        rows.append({"part": "prompts above 100,000 tokens", **sums, "usd": usd, "long_usd": usd})
+    rows += [{**to_builtins(part), "part": _PARTS[part.kind]} for part in week.bill.parts if part.usd >= CENT]
+    note = "Parts overlap. Paid again: beyond what reading from the cache would have cost."
+    if rows:
+        yield Table("dear", "What made it dear", columns, tuple(rows), note)
+
+
+_CAUSES: Mapping[PartKind, str] = {
+    **_PARTS,
+    "long reads": "cache reads of prompts above 100,000 tokens",
+    "short reads": "cache reads of shorter prompts",
+    "new input": "new input",
+    "output": "output",
+}
+
+
+def _bill_tables(week: Week) -> Iterator[Table]:
+    """Yield the bill by length of the prompt and by session."""
+    sizes = (
+        Column("size", "tokens of the prompt", role="name"),
+        Column("requests", "requests"),
+        Column("tokens", "tokens"),
+        Column("usd", "$", 2),
+    )
+    rows: list[dict[str, Cell]] = [{**to_builtins(part), "size": _between(part)} for part in week.bill.sizes]
+    yield Table("sizes", "By length of the prompt", sizes, tuple(rows), "Adds up to the bill.")
+    sessions = (
+        Column("session", "session", role="name"),
+        Column("requests", "requests"),
+        Column("peak_tokens", "longest prompt"),
+        Column("usd", "$", 2),
+        Column("why", "of which", role="text"),
+    )
+    dear: list[dict[str, Cell]] = [
+        {
+            **{key: cell for key, cell in to_builtins(one).items() if key != "causes"},
+            "why": "; ".join(f"${cause.usd:,.2f} {_CAUSES[cause.kind]}" for cause in one.causes[:3]),
+        }
+        for one in week.bill.sessions
+    ]
+    yield Table("sessions", "Dearest sessions, with their largest costs", sessions, tuple(dear))
+
+
+def _between(part: BillPart) -> str:
+    return (
+        f"above {part.least_tokens:,}"
+        if part.most_tokens is None
+        else f"{part.least_tokens + 1:,} to {part.most_tokens:,}"
     )
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct, structs
 
+from eirkit.lacuna.models.prices import CHARS_PER_TOKEN
+from eirkit.vestige.formats.messages import text_of
 from eirkit.vestige.formats.run_builder import (
     count_of,
     items_of,
@@ -23,13 +25,17 @@ from eirkit.vestige.formats.run_builder import (
 )
 from eirkit.vestige.sources.databases import MAGIC, has_columns, open_database, rows_of
 from eirkit.vestige.sources.documents import LogDocument
+from eirkit_coding.sessions.claude_code import is_clear
 from eirkit_coding.sessions.opencode import TABLES, stored_messages
 
 Line = Mapping[str, Any]
 
 
+Cut = Literal["", "compaction", "clear", "results cleared"]
+
+
 class Response(Struct, frozen=True, gc=False):
-    """The tokens of one response of a model; the five counts do not overlap."""
+    """The tokens of one response of a model, which do not overlap, and where in which context it came."""
 
     key: str  # equal in all copies of it
     at: float  # seconds since 1970
@@ -40,6 +46,17 @@ class Response(Struct, frozen=True, gc=False):
     cache_write_tokens: int  # kept for minutes
     cache_write_hour_tokens: int  # kept for an hour
     output_tokens: int
+    thread: str = ""  # the context that it belongs to: a session, or a sub-agent of one
+    sub_agent: bool = False
+    before: str | None = None  # the key of the response that its context continues; None: the last one of the thread
+    cut: Cut = ""  # what took a part out of the context since that response
+    summary_tokens: int = 0  # about: of the summary that has taken the context's place
+    is_summary: bool = False  # itself the request for a summary
+
+    @property
+    def cached_tokens(self) -> int:
+        """The part of the prompt that the next request can read from a cache."""
+        return self.cache_read_tokens + self.cache_write_tokens + self.cache_write_hour_tokens
 
     @property
     def prompt_tokens(self) -> int:
@@ -58,6 +75,21 @@ class UnknownResponse(Struct, frozen=True, gc=False):
     at: float
     project: str
     source: str  # the log
+
+
+class Place(NamedTuple):
+    """Where a response came: the fields of the same names in `Response`."""
+
+    thread: str = ""
+    sub_agent: bool = False
+    before: str | None = None
+    cut: Cut = ""
+    summary_tokens: int = 0
+    is_summary: bool = False
+
+    @classmethod
+    def of(cls, response: Response) -> Place:
+        return cls(*(getattr(response, name) for name in cls._fields))
 
 
 class ResponseMeter(ABC):
@@ -96,14 +128,42 @@ class ResponseMeter(ABC):
         return None
 
     def add(
-        self, key: str, at: float | None, model: str, counts: tuple[int, int, int, int, int], project: str = ""
+        self,
+        key: str,
+        at: float | None,
+        model: str,
+        counts: tuple[int, int, int, int, int],
+        project: str = "",
+        place: Place = Place(),  # noqa: B008 (frozen)
     ) -> None:
         """Add a response; a log repeats one while its reply grows, and the longest version counts."""
         before = self.found.get(key)
         if at is None or not any(counts) or (before is not None and before.output_tokens > counts[-1]):
             return
         self.unknown.pop(key, None)
-        self.found[key] = Response(key, before.at if before is not None else at, project, model, *counts)
+        own = place if before is None else Place.of(before)
+        self.found[key] = Response(
+            key,
+            before.at if before is not None else at,
+            project,
+            model,
+            *counts,
+            own.thread,
+            own.sub_agent,
+            own.before,
+            own.cut,
+            own.summary_tokens,
+            own.is_summary,
+        )
+
+
+class _Line(NamedTuple):
+    """What a line of Claude Code hands on to the lines that follow it in their chain."""
+
+    thread: str
+    reply: str  # the key of the last response; empty before the first one
+    cut: Cut = ""  # since that response
+    summary_tokens: int = 0
 
 
 class _Claude(ResponseMeter):
@@ -112,6 +172,8 @@ class _Claude(ResponseMeter):
     def __init__(self) -> None:
         super().__init__()
         self.folders: dict[str, str] = {}  # of each session in the file
+        self.lines: dict[str, _Line] = {}  # by uuid
+        self.last: dict[str, _Line] = {}  # by thread
 
     def take(self, line: Line) -> None:
         session, folder = string_of(line.get("sessionId")), string_of(line.get("cwd"))
@@ -119,12 +181,52 @@ class _Claude(ResponseMeter):
         if folder and session not in self.folders:
             self.folders[session] = folder
         if line.get("type") == "progress":  # some versions log the replies of sub-agents inside such lines
-            self.take(mapping_of(mapping_of(line.get("data")).get("message")))
-            return
+            data = mapping_of(line.get("data"))
+            if inner := mapping_of(data.get("message")):
+                agent = string_of(data.get("agentId")) or string_of(line.get("parentToolUseID"))
+                self._take(inner, session, agent)
+        self._take(line, session, "")
+
+    def _take(self, line: Line, session: str, agent: str) -> None:
+        """Take a line of a session, or one of a sub-agent that stands in a line of its caller."""
+        before = self._before(line, session, agent)
+        kind, place = line.get("type"), before
+        if kind == "assistant":
+            place = self._meter(line, session, before)
+        elif kind == "system" and line.get("subtype") == "compact_boundary":
+            place = before._replace(cut="compaction")
+        elif kind == "system" and line.get("subtype") == "microcompact_boundary":
+            place = before._replace(cut=before.cut or "results cleared")
+        elif kind == "user" and line.get("isCompactSummary") is True:
+            size = len(text_of(mapping_of(line.get("message")).get("content")))
+            place = before._replace(cut="compaction", summary_tokens=round(size / CHARS_PER_TOKEN))
+        elif kind == "user" and is_clear(line):
+            place = before._replace(cut="clear")
+        self.last[place.thread] = place
+        if uuid := string_of(line.get("uuid")):
+            self.lines.setdefault(uuid, place)
+
+    def _before(self, line: Line, session: str, agent: str) -> _Line:
+        """Return the place after which a line stands: that of its parent, else of the last line of its context."""
+        parent = string_of(line.get("parentUuid")) or string_of(line.get("logicalParentUuid"))
+        known = self.lines.get(parent)
+        is_side = bool(agent) or line.get("isSidechain") is True
+        name = agent or string_of(line.get("agentId"))
+        if is_side and not name and known is not None and "/" in known.thread:
+            return known
+        thread = f"{session}/{name or string_of(line.get('uuid'))}" if is_side else session
+        if known is not None and ("/" in known.thread) == is_side and not agent:
+            return known._replace(thread=thread)
+        if parent == "" and line.get("type") == "user" and not is_side and line.get("isCompactSummary") is not True:
+            return _Line(thread, "")
+        return self.last.get(thread, _Line(thread, ""))
+
+    def _meter(self, line: Line, session: str, before: _Line) -> _Line:
+        """Count a response; return the place after it."""
         message = mapping_of(line.get("message"))
         usage, model = mapping_of(message.get("usage")), string_of(message.get("model"))
-        if line.get("type") != "assistant" or model == "<synthetic>" or line.get("isApiErrorMessage") is True:
-            return
+        if model == "<synthetic>" or line.get("isApiErrorMessage") is True:
+            return before
         key = string_of(message.get("id")) or string_of(line.get("uuid"))
         names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
         by_age = mapping_of(usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
@@ -133,7 +235,9 @@ class _Claude(ResponseMeter):
         if counts := self.counts(key, at, *map(usage.get, names), by_age, project=own):
             fresh, read, written, output, hour = counts
             hour = min(written, hour)
-            self.add(key, at, model, (fresh, read, written - hour, hour, output), own)
+            place = Place(before.thread, "/" in before.thread, before.reply, before.cut, before.summary_tokens)
+            self.add(key, at, model, (fresh, read, written - hour, hour, output), own, place)
+        return _Line(before.thread, key)
 
 
 class _Codex(ResponseMeter):
@@ -143,6 +247,8 @@ class _Codex(ResponseMeter):
         super().__init__()
         self.session = self.model = self.folder = ""
         self.total, self.has_records = -1, False
+        self.cut: Cut = ""
+        self.is_sub_agent = False
 
     def take(self, line: Line) -> None:
         kind, payload = line.get("type"), mapping_of(line.get("payload"))
@@ -150,8 +256,11 @@ class _Codex(ResponseMeter):
             # A fork begins with a copy of its origin's events; another rollout may be appended to the file.
             self.session = string_of(payload.get("forked_from_id")) or string_of(payload.get("id"))
             self.folder = string_of(payload.get("cwd"))
+            self.is_sub_agent = "subagent" in mapping_of(payload.get("source"))
             self.project = self.project or self.folder
             self.total, self.has_records = -1, False
+        elif kind == "compacted":
+            self.cut = "compaction"
         elif kind == "turn_context":
             self.model = string_of(payload.get("model")) or self.model
         elif kind == "token_usage_record":  # newer versions have one for each response, and the events besides
@@ -179,7 +288,8 @@ class _Codex(ResponseMeter):
             cached = min(prompt, cached)
             written = min(prompt - cached, written)
             parts = (prompt - cached - written, cached, written, 0, output)
-            self.add(key, at, self.model, parts, self.folder)
+            self.add(key, at, self.model, parts, self.folder, Place(self.session, self.is_sub_agent, cut=self.cut))
+            self.cut = ""
 
 
 class _Gemini(ResponseMeter):
@@ -200,7 +310,7 @@ class _Gemini(ResponseMeter):
         if counts := self.counts(key, at, *map(tokens.get, ("input", "cached", "tool", "output", "thoughts"))):
             prompt, cached, tool, output, thoughts = counts
             parts = (max(0, prompt - cached) + tool, min(prompt, cached), 0, 0, output + thoughts)
-            self.add(key, at, string_of(line.get("model")), parts)
+            self.add(key, at, string_of(line.get("model")), parts, place=Place(self.session))
 
 
 class _Opencode(ResponseMeter):
@@ -216,7 +326,9 @@ class _Opencode(ResponseMeter):
         if counts := self.counts(key, at, *stated, project=folder):
             fresh, output, reasoning, read, written = counts
             parts = (fresh, read, written, 0, output + reasoning)
-            self.add(key, at, string_of(line.get("modelID")), parts, folder)
+            is_summary = line.get("summary") is True
+            place = Place(string_of(line.get("sessionID")), line.get("is_sub_agent") is True, is_summary=is_summary)
+            self.add(key, at, string_of(line.get("modelID")), parts, folder, place)
 
 
 METERS: Mapping[str, Callable[[], ResponseMeter]] = {
@@ -255,10 +367,13 @@ def take_messages(meter: ResponseMeter, document: LogDocument) -> None:
         if not has_columns(document, TABLES):
             return
         with open_database(document) as connection:
-            folders = {row["id"]: row["directory"] for row in rows_of(connection, "SELECT id, directory FROM session")}
+            sessions = {row["id"]: row for row in map(dict, rows_of(connection, "SELECT * FROM session"))}
             for row in rows_of(connection, "SELECT id, session_id, data FROM message"):
-                folder = folders.get(row["session_id"])
-                meter.take({**mapping_of(parsed(row["data"])), "id": row["id"], "directory": folder})
+                id = row["session_id"]
+                session = sessions.get(id, {})
+                more = {"id": row["id"], "sessionID": id, "directory": session.get("directory")}
+                more["is_sub_agent"] = bool(session.get("parent_id"))
+                meter.take({**mapping_of(parsed(row["data"])), **more})
     else:
         for message, folder in stored_messages(document):
             meter.take({**message, "directory": folder})

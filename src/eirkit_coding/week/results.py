@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from eirkit.records.analysis import Advice
@@ -19,6 +21,7 @@ class WeekSums(Struct, frozen=True, kw_only=True):
     fresh_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    cache_write_hour_tokens: int = 0  # of these, kept for an hour
     output_tokens: int = 0
     unpriced_tokens: int = 0
     peak_context_tokens: int = 0
@@ -38,6 +41,7 @@ class WeekSums(Struct, frozen=True, kw_only=True):
     fresh_usd: float | None = 0.0
     cache_read_usd: float | None = 0.0
     cache_write_usd: float | None = 0.0
+    cache_write_hour_usd: float | None = 0.0
     output_usd: float | None = 0.0
     reread_usd: float | None = 0.0  # part of the above: what reading again after compactions cost at least
 
@@ -123,11 +127,84 @@ class WeekAdvice(Advice, frozen=True, kw_only=True, omit_defaults=False):
     project: str
 
 
+PartKind = Literal[
+    "cache reads",
+    "cache writes, minutes",
+    "cache writes, an hour",
+    "input, not cached",
+    "output",
+    "size",
+    "sub-agents",
+    "expired",
+    "model changed",
+    "cleared",
+    "unexplained",
+    "compacted",
+    "long reads",
+    "short reads",
+    "new input",
+]
+
+
+class BillPart(Struct, frozen=True):
+    """A part of the bill."""
+
+    kind: PartKind
+    requests: int
+    tokens: int  # of a loss: those paid for again
+    usd: float  # of a loss: what they cost more than reading them from the cache
+    long_usd: float  # of that, in requests whose prompt has more than 100,000 tokens
+    least_tokens: int = 0  # of a size of prompts: above
+    most_tokens: int | None = None  # of a size: up to; None without a limit
+
+
+class CompactionBill(Struct, frozen=True):
+    """What compactions cost and saved, besides what was read again."""
+
+    written_usd: float  # part of the bill: the first request after each, without what it read from the cache
+    summaries_usd: float  # part of the bill: requests for summaries, where they are logged
+    unlogged: int  # summaries whose requests are not logged
+    unlogged_usd: float  # not in the bill: about what these cost, if the context was read from the cache
+    later_requests: int  # up to the next compaction of their thread
+    left_out_tokens: int  # that these would have read, had the context stayed as it was
+    saved_usd: float  # what that would have cost
+
+
+class Cause(Struct, frozen=True):
+    """What a part of a session's requests was paid for."""
+
+    kind: PartKind
+    usd: float
+
+
+class SessionBill(Struct, frozen=True, kw_only=True):
+    """What one session cost, sub-agents included."""
+
+    session: str
+    project: str
+    at: float
+    requests: int
+    usd: float
+    peak_tokens: int
+    causes: tuple[Cause, ...]  # the largest first; they add up to the whole
+
+
+class Bill(Struct, frozen=True):
+    """Where the money went: kinds add up to the bill, and so do sizes; parts overlap."""
+
+    kinds: tuple[BillPart, ...] = ()
+    sizes: tuple[BillPart, ...] = ()  # by the length of the prompt
+    parts: tuple[BillPart, ...] = ()
+    compaction: CompactionBill = CompactionBill(0.0, 0.0, 0, 0.0, 0, 0, 0.0)
+    sessions: tuple[SessionBill, ...] = ()  # the dearest first
+
+
 class WeekSummary(Struct, frozen=True, kw_only=True):
     """The sums, the lists of what cost most, and what is worth doing."""
 
     total: WeekSums
     before: WeekSums
+    bill: Bill
     days: tuple[DayRow, ...]
     projects: tuple[ProjectRow, ...]
     models: tuple[ModelRow, ...]

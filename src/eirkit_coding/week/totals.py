@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
@@ -18,6 +18,7 @@ from msgspec import structs
 
 from eirkit.vestige.audits.occupancy import ContextWindows, window_of
 from eirkit.vestige.measures import LEAST_REPEATS, LEAST_TOKENS, LEAST_USD
+from eirkit_coding.week.bill import Money, Pricing, Request, explain, requests_of
 from eirkit_coding.week.facts import ContextLoss, FileReading, InstructionLoss, LogFacts
 from eirkit_coding.week.responses import Response, UnknownResponse, unique
 from eirkit_coding.week.results import (
@@ -41,19 +42,6 @@ LEAST_SHARE = 0.01  # of the whole bill; less is not worth acting on
 _RunEvent = FileReading | ContextLoss | InstructionLoss
 Event = Response | _RunEvent
 _Row = TypeVar("_Row", bound=GroupRow)
-
-
-@dataclass(frozen=True, slots=True)
-class Money:
-    """What one response cost in US dollars, by kind of token."""
-
-    fresh: Decimal
-    cache_read: Decimal
-    cache_write: Decimal
-    output: Decimal
-
-
-Pricing = Callable[[Response], Money | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +98,7 @@ def _sums(group: _Group, unknown_responses: int = 0) -> WeekSums:
 
     return WeekSums(
         tokens=sum(response.tokens for response, _ in responses),
-        usd=usd(money.fresh + money.cache_read + money.cache_write + money.output for money in paid),
+        usd=usd(money.total for money in paid),
         responses=len(responses),
         unknown_responses=unknown_responses,
         fresh_tokens=sum(response.fresh_tokens for response, _ in responses),
@@ -118,6 +106,7 @@ def _sums(group: _Group, unknown_responses: int = 0) -> WeekSums:
         cache_write_tokens=sum(
             response.cache_write_tokens + response.cache_write_hour_tokens for response, _ in responses
         ),
+        cache_write_hour_tokens=sum(response.cache_write_hour_tokens for response, _ in responses),
         output_tokens=sum(response.output_tokens for response, _ in responses),
         unpriced_tokens=sum(response.tokens for response, money in responses if money is None),
         peak_context_tokens=max((response.tokens for response, _ in responses), default=0),
@@ -136,7 +125,8 @@ def _sums(group: _Group, unknown_responses: int = 0) -> WeekSums:
         instructions_broken=sum(loss.broken_turn is not None for loss in instructions),
         fresh_usd=usd(money.fresh for money in paid),
         cache_read_usd=usd(money.cache_read for money in paid),
-        cache_write_usd=usd(money.cache_write for money in paid),
+        cache_write_usd=usd(money.cache_write + money.cache_write_hour for money in paid),
+        cache_write_hour_usd=usd(money.cache_write_hour for money in paid),
         output_usd=usd(money.output for money in paid),
         reread_usd=usd(money.fresh for _, money in losses if money is not None),
     )
@@ -181,6 +171,9 @@ def sum_up(logs: Sequence[LogFacts], asked: WeekQuestion) -> WeekSummary:
         if is_now:
             chosen.append(event)
     unknown = list(_unknown(logs, asked.project))
+    requests = [request for request in _requests(logs, asked) if now.has(request.response.at)]
+    bill = explain(requests)
+    expired = [request for request in requests if request.cause == "expired"]
     total = _sums(groups.total, sum(now.has(response.at) for response in unknown))
     files = repeated_files((event for event in chosen if isinstance(event, FileReading)), asked.pricing)
     losses = [event for event in chosen if isinstance(event, ContextLoss)]
@@ -190,6 +183,7 @@ def sum_up(logs: Sequence[LogFacts], asked: WeekQuestion) -> WeekSummary:
     days = sorted({*now.days(), *groups.days})
     return WeekSummary(
         total=total,
+        bill=bill,
         before=_sums(earlier.total, sum(before.has(response.at) for response in unknown)),
         days=tuple(DayRow(day=day, **structs.asdict(_sums(groups.days[day]))) for day in days),
         projects=_rows(ProjectRow, "project", groups.projects, earlier.projects),
@@ -200,9 +194,15 @@ def sum_up(logs: Sequence[LogFacts], asked: WeekQuestion) -> WeekSummary:
         files=tuple(files[:LISTED]),
         instructions=tuple(instructions[:LISTED]),
         unpriced=tuple(ModelTokens(row.model, row.unpriced_tokens) for row in unpriced),
-        advice=tuple(advice(files, losses, instructions, asked.pricing, total.usd)[:ADVICE]),
+        advice=tuple(advice(files, losses, instructions, expired, asked.pricing, total.usd)[:ADVICE]),
         other_projects=() if total.responses else tuple(_others(logs, asked)),
     )
+
+
+def _requests(logs: Sequence[LogFacts], asked: WeekQuestion) -> Iterator[Request]:
+    """Yield the requests of a project, each beside the one that its context continues."""
+    chosen = [one for one in unique(log.responses for log in logs) if is_within(one.project, asked.project)]
+    return requests_of(chosen, asked.pricing)
 
 
 def unknown_by_log(logs: Sequence[LogFacts], asked: WeekQuestion) -> Mapping[str, int]:
@@ -323,10 +323,30 @@ def repeated_files(readings: Iterable[FileReading], pricing: Pricing) -> list[Re
     return sorted(files, key=lambda file: (-file.repeat_tokens, file.project, file.path))
 
 
+def _about_caches(expired: Sequence[Request]) -> Iterator[WeekAdvice]:
+    """Yield what requests after long pauses paid again."""
+    by_session: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for request in expired:
+        by_session[request.response.thread.partition("/")[0]] += request.lost
+    if not by_session:
+        return
+    yield WeekAdvice(
+        kind="expired",
+        subject="cache",
+        tokens=sum(request.lost_tokens for request in expired),
+        count=len(expired),
+        run_id=min(by_session, key=lambda session: (-by_session[session], session)),
+        turn=0,
+        project="",
+        usd=float(sum(by_session.values())),
+    )
+
+
 def advice(
     files: Iterable[RepeatedFile],
     losses: Iterable[ContextLoss],
     instructions: Iterable[InstructionLoss],
+    expired: Sequence[Request],
     pricing: Pricing,
     bill: float | None,
 ) -> list[WeekAdvice]:
@@ -369,7 +389,11 @@ def advice(
     )
     least = max(float(LEAST_USD), LEAST_SHARE * (bill or 0.0))
     dear = sorted(
-        (thing for thing in (*about_files, *about_losses) if thing.usd is not None and thing.usd >= least),
+        (
+            thing
+            for thing in (*about_files, *about_losses, *_about_caches(expired))
+            if thing.usd is not None and thing.usd >= least
+        ),
         key=lambda thing: (-(thing.usd or 0.0), thing.kind == "file", thing.subject),
     )
     broken = (

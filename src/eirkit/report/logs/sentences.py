@@ -160,7 +160,7 @@ def advice_lines(rows: Iterable[AdviceRow]) -> Iterator[str]:
         if tokens and row.kind == "compaction":
             tokens += " dropped"
         money = "" if row.usd is None or row.usd < CENT else f"at least ${row.usd:.2f}"
-        place = f"turn {row.turn} of {row.run_id}"
+        place = f"turn {row.turn} of {row.run_id}" if row.turn else f"most of it in {row.run_id}"
         yield f"{number}. {row.words} [{'; '.join(filter(None, (tokens, money, place)))}]"
 
 
@@ -214,6 +214,9 @@ def _words(thing: Advice) -> str:
         rule = thing.subject if len(thing.subject) <= 80 else f"{thing.subject[:79]}…"
         lost = f"“{rule}” is not in what the compaction before turn {thing.cut} left"
         return f"{lost}, and was then broken ({thing.by[:60]}): put it into the agent's instruction file."
+    if thing.kind == "expired":
+        again = f"{counted(thing.count, 'request')} came later than the cache lives, and paid for what it held again"
+        return f"{again}: go on sooner, or begin the next task in a new session."
     first, *others = thing.subject.split(", ")
     shown = f"{first} and {counted(len(others), 'other file')}" if others else first
     hid = f"An output that showed {shown} was cut by about {counted(thing.tokens or 0, 'token')}"
