@@ -260,7 +260,7 @@ def _document(folder: Path, summary: Summary, cap: Callable[[], str | None]) -> 
     where = quote(str(folder))
     several = len({condition_of(row) for row in summary.rows if row.scored and is_candidate(row)}) > 1
     then = _again(folder, summary, cap) if again else f"eirkit {'choose' if several else 'report'} {where}"
-    manifest, answer = read_manifest(folder), [_answer(summary)]
+    manifest, answer = read_manifest(folder), list(_answer(summary))
     unread = unread_replies(summary.rows, manifest)
     if unread_headline(summary.rows, manifest) is not None:
         then, answer = unread[0].command, []
@@ -269,26 +269,26 @@ def _document(folder: Path, summary: Summary, cap: Callable[[], str | None]) -> 
     return Document("lacuna-run", f"Sweep in {folder}", tuple(answer), data, tuple(sections), next=then)
 
 
-def _answer(summary: Summary) -> str:
+def _answer(summary: Summary) -> tuple[str, ...]:
     if not summary.scored:
-        return f"None of {counted(summary.planned, 'run')} is scored."
+        return (f"None of {counted(summary.planned, 'run')} is scored.",)
     rows = sorted((row for row in summary.rows if row.accuracy is not None), key=lambda row: -(row.accuracy or 0.0))
     best = rows[0]
     if (untested := _untested(rows)) is not None:
-        return untested
+        return (untested,)
     if any(row.conversation is not None for row in rows):
         return answer_in_words(rows)
     if len(rows) == 1:
         said = f"{best.model} answered {share(best.accuracy or 0.0)} of the steps correctly"
-        return f"{said} with {condition_of(best)}{best.held}."
+        return (f"{said} with {condition_of(best)}{best.held}.",)
     named = Coordinates(rows)
     ends = [[row for row in rows if row.accuracy == end.accuracy] for end in (best, rows[-1])]
     first, last = (
         f"{share(own[0].accuracy)} ({listed([named.label(row, between=', ') for row in own], 2)})" for own in ends
     )
     if best.accuracy == rows[-1].accuracy:
-        return f"Steps answered correctly: {share(best.accuracy)} in each of {len(rows)} settings."
-    return f"Steps answered correctly: {first} at best, {last} at worst, over {len(rows)} settings."
+        return (f"Steps answered correctly: {share(best.accuracy)} in each of {len(rows)} settings.",)
+    return (f"Steps answered correctly: {first} at best, {last} at worst, over {len(rows)} settings.",)
 
 
 def _untested(rows: Sequence[CellRow]) -> str | None:

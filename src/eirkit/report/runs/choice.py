@@ -25,12 +25,12 @@ from eirkit.records.evidence import Interval
 from eirkit.records.settings import DOCUMENTED, condition_budget
 from eirkit.records.sweeps import CellRow
 from eirkit.report.folders import kind_of, maker_of, records_of
+from eirkit.report.runs.context import named_rows, whole_words
 from eirkit.report.runs.folder import (
     AXES,
     FIGURES,
     ScoredRun,
     SweepFolder,
-    in_order,
     is_candidate,
     measure_of,
     read_sweep,
@@ -92,6 +92,7 @@ class Choice:
     limited: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # runs at their limit of actions, of how many
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # of each candidate's accuracy alone
     passages: Mapping[str, str] = field(default_factory=dict)  # that a search of each candidate's memory asks for
+    whole: tuple[str, ...] = ()  # whether the whole conversation does without a memory, in sentences
 
     def figures(self) -> ChoiceFigures:
         """Return everything that scripts receive."""
@@ -224,11 +225,12 @@ def choose(
         {name: counts for name, own in found.items() if (counts := _limited(own))[0]},
         {name: values.accuracy(name, _steps(found[name])) for name in names.all if measure == "accuracy"},
         _passages(placed, names),
+        tuple(whole_words(named_rows([row for _, row in placed]))) if measure == "accuracy" and not left_out else (),
     )
 
 
 def _passages(placed: Placed, names: Names) -> dict[str, str]:
-    """Return how many passages a search asks the memory of each candidate for."""
+    """Return how many passages a search asks the memory of each candidate for, where that is one number."""
     found: dict[str, set[str]] = {}
     for sweep, row in placed:
         for asked in sweep.manifest.passages:
@@ -237,7 +239,7 @@ def _passages(placed: Placed, names: Names) -> dict[str, str]:
                 if row.budget and row.budget != DOCUMENTED:
                     number = row.budget.removeprefix("k=")
                 found.setdefault(names.of(sweep, row), set()).add(number)
-    return {name: ", ".join(sorted(numbers, key=in_order)) for name, numbers in found.items()}
+    return {name: next(iter(numbers)) for name, numbers in found.items() if len(numbers) == 1}
 
 
 def _steps(cases: Sequence[Sequence[ScoredRun]]) -> int:

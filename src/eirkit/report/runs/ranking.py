@@ -20,7 +20,7 @@ from eirkit.report.table import Cell, Column, Table, counted, listed, number
 
 def answer_of(choice: Choice) -> tuple[str, ...]:
     """Return the result in sentences: who is best, what would separate the first, and whose runs were cut short."""
-    answer = (*_order(choice), *_different_passages(choice))
+    answer = (*_order(choice), *choice.whole, *_different_passages(choice))
     if not choice.limited:
         return answer
     told = listed([f"{limited:,} of {runs:,} runs of {name}" for name, (limited, runs) in choice.limited.items()])

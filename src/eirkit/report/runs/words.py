@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -23,10 +23,11 @@ from eirkit.lacuna.tasks.workload import units_of
 from eirkit.measures import MeasureGroup
 from eirkit.records.database import SweepDatabase
 from eirkit.records.runs import RunRecord
-from eirkit.records.sweeps import AbilityRow, CellRow, ConversationRow
+from eirkit.records.sweeps import CellRow
 from eirkit.report.document import Headline, Page, Section
 from eirkit.report.runs.accuracy import given_right_inputs
 from eirkit.report.runs.choice import Choice, ChoiceFigures, choice_in
+from eirkit.report.runs.context import NamedRow, context_section, named_rows, whole_words
 from eirkit.report.runs.evidence import rescue_section
 from eirkit.report.runs.folder import SweepFolder
 from eirkit.report.runs.page import (
@@ -41,8 +42,6 @@ from eirkit.report.runs.ranking import choice_section, ranked_headline, systems_
 from eirkit.report.table import Cell, Column, Table, counted, in_viewer, listed, share
 
 SIDE_BY_SIDE = 5  # conditions in one table of abilities
-LONGEST_PROMPT = 40  # characters of a summary prompt in the name of a row
-_TOLD_APART = ("workload", "preset", "context_tokens", "summary_prompt")  # named where rows differ in it
 INSTRUCTIONS = "instructions"  # the workload that is about them
 CHECKS = f"{INSTRUCTION}: checks of standing instructions that were followed; {ALL} counts questions only."
 _BROKEN = ("dropped", "ignored", "overridden", "came_back", "obeyed")
@@ -61,68 +60,19 @@ ACCURACY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """A scored row about conversations, and the name of its condition."""
-
-    setting: str
-    budget: str  # empty where no row has another one
-    row: CellRow
-    answers: ConversationRow
-
-    @property
-    def name(self) -> str:
-        """The setting with its budget."""
-        return f"{self.setting}, {self.budget}" if self.budget else self.setting
-
-    @property
-    def place(self) -> dict[str, Cell]:
-        """The cells that name it in a table."""
-        return {"condition": self.setting, "budget": self.budget}
-
-    @property
-    def every(self) -> AbilityRow:
-        """All questions."""
-        return self.answers.abilities[0]
-
-
-def _named(rows: Sequence[CellRow]) -> list[_Named]:
-    """Return the scored rows; named by condition, and by model, other coordinates or settings where rows differ."""
-    scored = [(row, row.conversation) for row in rows if row.conversation is not None]
-    names = [row.memory or row.condition for row, _ in scored]
-    models = {row.model for row, _ in scored}
-    different = [key for key in _TOLD_APART if len({getattr(row, key) for row, _ in scored} - {None}) > 1]
-    has_budgets = len({row.budget for row, _ in scored} - {None}) > 1
-    found = []
-    for name, (row, answers) in zip(names, scored, strict=True):
-        settings = ", ".join(f"{key}={value}" for key, value in row.memory_settings.items())
-        more = [row.model] if len(models) > 1 else []
-        more += [_coordinate(key, getattr(row, key)) for key in different if getattr(row, key)]
-        more += [settings] if settings and names.count(name) > 1 else []
-        found.append(_Named(", ".join([name, *more]), (has_budgets and row.budget) or "", row, answers))
-    return found
-
-
-def _naming(scored: Sequence[_Named]) -> tuple[Column, ...]:
+def _naming(scored: Sequence[NamedRow]) -> tuple[Column, ...]:
     """Return the columns that name the lines of a table."""
     return (NAME, BUDGET) if any(named.budget for named in scored) else (NAME,)
 
 
-def _coordinate(key: str, value: int | str) -> str:
-    if key == "context_tokens":
-        return f"{value} tokens"
-    words = str(value)
-    return words if len(words) <= LONGEST_PROMPT else f"{words[: LONGEST_PROMPT - 1]}…"
-
-
 def word_tables(rows: Sequence[CellRow]) -> Iterator[Table]:
     """Yield the tables of the scored rows: accuracy, abilities, outcomes, and what was stored."""
-    scored = _named(rows)
+    scored = named_rows(rows)
     tell = units_of([named.row.workload for named in scored]).tell
     yield from (table.reworded(tell) for table in (_tables(scored) if scored else ()))
 
 
-def _tables(scored: Sequence[_Named]) -> Iterator[Table]:
+def _tables(scored: Sequence[NamedRow]) -> Iterator[Table]:
     about = _followed(scored)
     instructions = [(named, named.answers.instructions) for named in scored]
     if about is not None:
@@ -150,7 +100,7 @@ def _tables(scored: Sequence[_Named]) -> Iterator[Table]:
     yield retrieval_table(scored)
 
 
-def retrieval_table(scored: Sequence[_Named]) -> Table:
+def retrieval_table(scored: Sequence[NamedRow]) -> Table:
     """Return what each condition put into the prompt of a question, how well it was found, and what that cost."""
     columns = (
         *_naming(scored),
@@ -166,7 +116,7 @@ def retrieval_table(scored: Sequence[_Named]) -> Table:
     return Table("word-retrieval", RETRIEVAL_MEASURES.title, tuple(shown), lines, _RETRIEVED)
 
 
-def _of_system(named: _Named) -> dict[str, Cell]:
+def _of_system(named: NamedRow) -> dict[str, Cell]:
     """Return what the memory took for a recall, what it stores and what its model cost."""
     system, stored = named.row.memory_system, named.answers.stored_bytes
     if system is None:
@@ -175,13 +125,13 @@ def _of_system(named: _Named) -> dict[str, Cell]:
     return {"stored_bytes": stored, "search_ms": milliseconds, "memory_cost_usd": system.cost_usd}
 
 
-def _figures(id: str, measures: MeasureGroup, found: Sequence[tuple[_Named, Struct]]) -> Table:
+def _figures(id: str, measures: MeasureGroup, found: Sequence[tuple[NamedRow, Struct]]) -> Table:
     """Return the figures of each condition that has them."""
     columns = (*_naming([named for named, _ in found]), *map(Column.of, measures))
     return Table(id, measures.title, columns, tuple({**named.place, **asdict(shares)} for named, shares in found))
 
 
-def _accuracy(scored: Sequence[_Named]) -> Table:
+def _accuracy(scored: Sequence[NamedRow]) -> Table:
     columns = (
         *_naming(scored),
         Column("worlds", "tasks"),
@@ -205,7 +155,7 @@ def _accuracy(scored: Sequence[_Named]) -> Table:
     return Table("word-accuracy", title, columns, lines)
 
 
-def _abilities(scored: Sequence[_Named], part: int) -> Table:
+def _abilities(scored: Sequence[NamedRow], part: int) -> Table:
     """Return accuracy by ability, one column for each condition."""
     found: dict[str, dict[str, Cell]] = {}
     for place, named in enumerate(scored):
@@ -229,7 +179,7 @@ def _row_of(ability: str) -> str:
 
 def intervals_table(rows: Sequence[CellRow]) -> Table:
     """Return every ability of every row with its interval."""
-    scored = _named(rows)
+    scored = named_rows(rows)
     columns = (
         *_naming(scored),
         Column("ability", "ability"),
@@ -245,9 +195,13 @@ def intervals_table(rows: Sequence[CellRow]) -> Table:
     return Table("word-intervals", "Accuracy by ability, with intervals", columns, lines, note)
 
 
-def answer_in_words(rows: Sequence[CellRow]) -> str:
-    """Return the answer of a sweep in one line: its best and its worst condition."""
-    scored = _named(rows)
+def answer_in_words(rows: Sequence[CellRow]) -> tuple[str, ...]:
+    """Return the answer of a sweep: its best and its worst condition, and whether a memory was needed."""
+    return (_ends_in_words(rows), *whole_words(named_rows(rows)))
+
+
+def _ends_in_words(rows: Sequence[CellRow]) -> str:
+    scored = named_rows(rows)
     right = [(named.every.accuracy, named.name) for named in scored]  # as in the table below it
     evidence = [
         (named.answers.evidence.all_shown, named.name)
@@ -279,7 +233,7 @@ def _ends(found: Sequence[tuple[float, str]]) -> str:
     return " to ".join(dict.fromkeys(f"{share(value)} ({name})" for value, name in (best, worst)))
 
 
-def _followed(scored: Sequence[_Named]) -> list[tuple[float, str]] | None:
+def _followed(scored: Sequence[NamedRow]) -> list[tuple[float, str]] | None:
     """Return how often standing instructions were followed, where the workload is about them."""
     found = [(kept, named.name) for named in scored if (kept := named.answers.instructions.kept) is not None]
     about = all(named.row.workload == INSTRUCTIONS for named in scored)
@@ -288,7 +242,7 @@ def _followed(scored: Sequence[_Named]) -> list[tuple[float, str]] | None:
 
 def word_headline(rows: Sequence[CellRow]) -> Headline:
     """Return the best condition's accuracy, and for every condition the commonest reasons of wrong answers."""
-    scored = _named(rows)
+    scored = named_rows(rows)
     best = max(scored, key=lambda named: named.every.accuracy)
     figure = best.every.accuracy
     caption = f"of questions about the conversations were answered correctly ({best.name})"
@@ -308,7 +262,7 @@ def word_headline(rows: Sequence[CellRow]) -> Headline:
     return Headline(share(figure), caption, tuple(said))
 
 
-def _instruction_lines(scored: Sequence[_Named]) -> Iterator[str]:
+def _instruction_lines(scored: Sequence[NamedRow]) -> Iterator[str]:
     """Yield for every condition what became of standing instructions."""
     for named in scored:
         found = named.answers.instructions
@@ -366,7 +320,7 @@ def conversation_headline(sweep: SweepFolder, choice: Choice | None) -> Headline
     """Return the headline of the page of a sweep of conversations."""
     headline = word_headline(sweep.rows)
     if choice is None:
-        return headline
+        return replace(headline, sentences=(*whole_words(named_rows(sweep.rows)), *headline.sentences))
     ranked = ranked_headline(choice)
     return replace(ranked, sentences=(*ranked.sentences, *headline.sentences))
 
@@ -378,6 +332,7 @@ def conversation_page(sweep: SweepFolder, pivot: Pivot) -> Page:
         told = words_section(sweep.rows, (run for run in database.records() if run.pooled_cell in cells))
     parts = (
         progress_section(sweep),
+        context_section(named_rows(sweep.rows)),
         told,
         systems_section(system_remarks((row.memory, row.memory_system) for row in sweep.rows)),
         pivot_section(sweep, pivot),
