@@ -263,7 +263,7 @@ def test_two_values_in_each_others_place_that_have_the_right_sum_contradict_noth
 def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("told") / "run"
     how = ("--seeds", "0:6", "--model", "scripted/reader", "--no-control", "--out", path, "--json")
-    command("lacuna", "run", "words", "--memory", "text,bm25,words-add-only", *how)
+    command("lacuna", "run", "words", "--preset", "small", "--memory", "text,bm25,words-add-only", *how)
     return path
 
 
@@ -486,7 +486,7 @@ def test_no_fewer_tasks_are_wanted_than_did_not_suffice(told):
 
 def test_who_has_no_figure_is_left_out_and_named(told, tmp_path):
     how = ("--seeds", "0:6", "--model", "scripted/reader", "--no-control", "--out", tmp_path / "whole", "--json")
-    command("lacuna", "run", "words", "--condition", "whole", *how)
+    command("lacuna", "run", "words", "--preset", "small", "--condition", "whole", *how)
     found, _ = choose_folders([told, tmp_path / "whole", told], "memory", "search_ms")
     assert len(found.ranking.standings) == 3
     assert "whole has no figure for search_ms and is left out" in found.warnings
@@ -497,7 +497,7 @@ def test_who_has_no_figure_is_left_out_and_named(told, tmp_path):
 def test_the_next_step_is_about_the_first_candidate(told, tmp_path):
     how = ("--seeds", "0:6", "--model", "scripted/reader", "--no-control", "--json", "--out")
     for name in ("null", "bm25", "words-add-only"):
-        command("lacuna", "run", "words", "--memory", name, *how, tmp_path / name)
+        command("lacuna", "run", "words", "--preset", "small", "--memory", name, *how, tmp_path / name)
     found, _ = choose_folders([tmp_path / "null", tmp_path / "bm25"], None, "accuracy")
     assert found.folder == tmp_path / "bm25"
     found, _ = choose_folders([tmp_path / name for name in ("null", "words-add-only", "bm25")], None, "accuracy")
@@ -551,7 +551,7 @@ def test_runs_that_ended_at_their_limit_of_actions_are_told_and_not_judged(tmp_p
 
 def test_conversations_are_proposed_nothing_that_they_refuse(told, tmp_path, capsys):
     how = ("--seeds", "0:6", "--model", "scripted/reader", "--no-control", "--out", tmp_path / "cut", "--json")
-    command("lacuna", "run", "words", "--condition", "truncated", *how)
+    command("lacuna", "run", "words", "--preset", "small", "--condition", "truncated", *how)
     capsys.readouterr()
     command("choose", told, tmp_path / "cut", "--by", "memory")
     assert "--panel" not in capsys.readouterr().out

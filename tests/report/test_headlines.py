@@ -27,7 +27,7 @@ from tests.report.folders import make_plain
 SEEDS = ("--seeds", "0:6", "--no-control")
 NUMBERS = ("stepwise-sum", "--n", "12", "--m", "6")
 LOOKUPS = ("store-recall", "--n", "12", "--m", "6", "--h", "2", "--model", "reference/recoverer")
-TOLD = ("words", "--model", "scripted/reader")
+TOLD = ("words", "--preset", "small", "--model", "scripted/reader")
 # In the order in which they are run: later ones read the folders of earlier ones.
 COMMANDS: Mapping[str, Sequence[str]] = {
     "one setting": ("lacuna", "run", *NUMBERS, "--h", "2", "--model", "reference/calculator", *SEEDS, "--out", "one"),

@@ -46,7 +46,17 @@ def model(request, monkeypatch, tmp_path) -> str:
 
 def ran(capsys, model: str, api: CompactingApi, *more: str, trigger: int = TRIGGER) -> tuple[dict, ModelServer]:
     with ModelServer(api) as server:
-        words = ["lacuna", "run", "words", "--condition", "server-compaction", "--context-tokens", str(trigger)]
+        words = [
+            "lacuna",
+            "run",
+            "words",
+            "--preset",
+            "small",
+            "--condition",
+            "server-compaction",
+            "--context-tokens",
+            str(trigger),
+        ]
         words += ["--model", model, "--set", f"api={APIS[model]}", "--protocol", "text", "--base-url", server.url]
         code = run([*words, "--seeds", ",".join(map(str, range(1, WORLDS + 1))), "--out", "out", "--json", *more])
     said = capsys.readouterr()
@@ -184,7 +194,17 @@ def test_a_compaction_within_a_question_is_known_for_that_question_alone(model, 
 def test_such_a_run_is_played_again_exactly_from_its_records(model, capsys, when):
     before, _ = ran(capsys, model, CompactingApi(keeps_half, when=when))
     assert replayed("out") == [(True, [])] * WORLDS
-    words = ["lacuna", "run", "words", "--condition", "server-compaction", "--context-tokens", str(TRIGGER)]
+    words = [
+        "lacuna",
+        "run",
+        "words",
+        "--preset",
+        "small",
+        "--condition",
+        "server-compaction",
+        "--context-tokens",
+        str(TRIGGER),
+    ]
     words += ["--model", "replay/out", "--seeds", ",".join(map(str, range(1, WORLDS + 1))), "--out", "again", "--json"]
     assert run(words) == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
@@ -224,7 +244,17 @@ def test_no_key_that_a_server_repeats_in_what_it_compacted_is_recorded(model, ca
 def test_an_api_without_compaction_is_refused_in_one_line(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with ModelServer(CompactingApi(keeps_all)) as server:
-        words = ["lacuna", "run", "words", "--condition", "server-compaction", "--model", "openai/m"]
+        words = [
+            "lacuna",
+            "run",
+            "words",
+            "--preset",
+            "small",
+            "--condition",
+            "server-compaction",
+            "--model",
+            "openai/m",
+        ]
         assert run([*words, "--protocol", "text", "--base-url", server.url, "--seeds", "1", "--out", "out"]) != 0
         assert not server.received
     assert "cannot compact what it is sent; use anthropic models with api=messages" in " ".join(

@@ -178,7 +178,18 @@ def eirkit(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 def test_a_sweep_of_conversations_can_be_resumed_and_every_part_of_it_shown(tmp_path: Path, capsys):
     out = str(tmp_path / "runs")
-    grid = ["--workload", "words", "--memory", "text,bm25", "--model", "scripted/reader", "--seeds", "0:2"]
+    grid = [
+        "--workload",
+        "words",
+        "--preset",
+        "small",
+        "--memory",
+        "text,bm25",
+        "--model",
+        "scripted/reader",
+        "--seeds",
+        "0:2",
+    ]
     rows = json.loads(eirkit(capsys, "lacuna", "run", *grid, "--out", out, "--json"))["rows"]
     assert [row["memory"] for row in rows] == ["text", "bm25"]
     assert all(row["control"]["passes"] for row in rows)  # the whole conversation
@@ -215,7 +226,7 @@ def test_a_sweep_of_conversations_can_be_resumed_and_every_part_of_it_shown(tmp_
 )
 def test_what_conversations_do_not_have_is_refused(given, error):
     with pytest.raises((UsageError, SpecError), match=error):
-        read_suite({"workload": "words", "model": "scripted/reader", **given})
+        read_suite({"workload": "words", "preset": "small", "model": "scripted/reader", **given})
 
 
 def test_other_workloads_have_no_presets():
@@ -227,7 +238,7 @@ def test_other_workloads_have_no_presets():
 
 
 def test_a_seed_gives_the_same_conversation_alone_and_among_others():
-    alone = generate(find_workload("words").specify({"workload": "words"}).with_seed(3))
+    alone = generate(find_workload("words").specify({"workload": "words", "preset": "small"}).with_seed(3))
     assert alone == tasks("small", range(5))[3]
 
 
@@ -395,7 +406,7 @@ def test_an_answer_that_hedges_or_adds_is_wrong():
 
 def test_a_dial_of_the_reader_is_set_on_the_command_line(tmp_path: Path, capsys):
     words = ["--model", "scripted/reader", "--set", "misses=1.0", "--seeds", "0:1", "--no-control"]
-    eirkit(capsys, "lacuna", "run", "words", *words, "--out", str(tmp_path / "out"))
+    eirkit(capsys, "lacuna", "run", "words", "--preset", "small", *words, "--out", str(tmp_path / "out"))
     (record,) = records(tmp_path / "out")
     assert set(record.conversation.outcomes) == {"word_not_used"}
 
@@ -576,7 +587,19 @@ def test_a_sham_is_true_of_another_and_an_old_sentence_of_the_same():
 
 def test_the_viewer_marks_what_was_needed_stored_and_returned(tmp_path: Path, capsys):
     out = tmp_path / "runs"
-    grid = ["--workload", "words", "--memory", "text", "--model", "scripted/reader", "--seeds", "0", "--no-control"]
+    grid = [
+        "--workload",
+        "words",
+        "--preset",
+        "small",
+        "--memory",
+        "text",
+        "--model",
+        "scripted/reader",
+        "--seeds",
+        "0",
+        "--no-control",
+    ]
     eirkit(capsys, "lacuna", "run", *grid, "--out", str(out), "--json")
     (record,) = records(out)
     run = LacunaRun(out, record, plugins=False)

@@ -209,7 +209,18 @@ FAULTS = {  # a memory, the fate of its wrong answers, and how one line of their
 
 @pytest.mark.parametrize("memory", FAULTS)
 def test_cards_of_answers_about_conversations_name_the_planted_fault(tmp_path, memory):
-    how = ("--workload", "words", "--memory", memory, "--model", "scripted/reader", "--seeds", "0:1")
+    how = (
+        "--workload",
+        "words",
+        "--preset",
+        "small",
+        "--memory",
+        memory,
+        "--model",
+        "scripted/reader",
+        "--seeds",
+        "0:1",
+    )
     (run,) = sweep(tmp_path / "out", *how)
     fate, heading, begins = FAULTS[memory]
     cards = [run.card(answer.t) for answer in run.record.conversation.wrong if answer.outcome == fate]
@@ -233,7 +244,18 @@ def test_cards_of_answers_about_conversations_name_the_planted_fault(tmp_path, m
 
 
 def test_a_cut_conversation_is_said_to_be_cut(tmp_path):
-    how = ("--workload", "words", "--condition", "truncated", "--model", "scripted/reader", "--seeds", "0:1")
+    how = (
+        "--workload",
+        "words",
+        "--preset",
+        "small",
+        "--condition",
+        "truncated",
+        "--model",
+        "scripted/reader",
+        "--seeds",
+        "0:1",
+    )
     (run,) = sweep(tmp_path / "out", *how)
     prompts = {event.t: event.prompt for event in run.events if isinstance(event, ModelExchange)}
     seen = set()

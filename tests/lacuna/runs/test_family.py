@@ -22,7 +22,19 @@ from eirkit.records.events import Decision, decode_events, encode_events
 from eirkit.records.settings import Task
 from tests.runs import records
 
-RUN = ("lacuna", "run", "words", "--model", "scripted/reader", "--memory", "bm25", "--seeds", "0:2")
+RUN = (
+    "lacuna",
+    "run",
+    "words",
+    "--preset",
+    "small",
+    "--model",
+    "scripted/reader",
+    "--memory",
+    "bm25",
+    "--seeds",
+    "0:2",
+)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +105,7 @@ def test_no_screen_of_conversations_names_what_only_numbers_have(sweep, tmp_path
         ("show", sweep, "0", "1"),
         ("report", sweep, "--out", page),
         (*RUN, "--dry-run", "--model", "openai/gpt-4o-mini"),
-        ("lacuna", "rescue", "words", "--model", "scripted/reader", "--seeds", "0:1"),
+        ("lacuna", "rescue", "words", "--preset", "small", "--model", "scripted/reader", "--seeds", "0:1"),
     ):
         assert command_line([*map(str, words)]) == 0
     shown = capsys.readouterr().out + page.read_text("utf-8")

@@ -155,7 +155,7 @@ class WorldConversations(TextWorkload):
     """Invented people and places in dated conversations; each step is a question about what was said."""
 
     units = Units("conversation", "question", "answer")
-    preset = "small"
+    preset = "standard"
 
     def specify(self, values: Mapping[str, Any]) -> ConversationSpec:
         name = "conversation" if values["workload"] == "words" else str(values["workload"])
