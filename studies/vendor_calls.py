@@ -1,9 +1,8 @@
 """Calls memory systems by their vendors' own interfaces, without our adapters, each in its own environment.
 
 A script for each system writes records, tells conversations, asks, and prints what the store holds and what each
-question finds. Searches name no number of results, so that the vendor's default holds; plain vector stores, which have
-no documented use as a memory, are asked for five. `studies.faults_by_hand` and tests compare that with what our
-adapters do with the same inputs.
+question finds. Searches name no number of results, so that the vendor's default holds; SQL, which has none, is asked
+for five. `studies.faults_by_hand` and tests compare that with what our adapters do with the same inputs.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ def write(label, text):
     point = models.PointStruct(id=client.count("c").count, vector=embed(text), payload={"t": text})
     client.upsert("c", [point])
 def find(query, at):
-    return [one.payload["t"] for one in client.query_points("c", query=embed(query), limit=5).points]
+    return [one.payload["t"] for one in client.query_points("c", query=embed(query)).points]
 def held():
     return [one.payload["t"] for one in client.scroll("c", limit=100_000)[0]]
 """,
@@ -217,7 +216,7 @@ async def observe(messages, at):
 async def held():
     return [one["content"] for one in await session.get_items()]
 async def find(query, at):
-    return ["\\n".join(reversed(await held()))]
+    return list(reversed(await held()))
 """,
     "anthropic-memory": WITH_TOOLS
     + """

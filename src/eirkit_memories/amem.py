@@ -61,7 +61,7 @@ class AMem(MemorySystem):
     profiles: ClassVar[Mapping[str, Profile]] = {
         AS_DOCUMENTED: Profile(
             "each message is a note with its time; its own analysis, links and evolution (two model calls a note), and "
-            "its search along links",
+            "its search along links, of which none are left once it holds as many notes as are asked for",
             "nothing",
             passages=5,
             passages_from="the default k of search_agentic, a-mem 0.2.6",
@@ -69,6 +69,8 @@ class AMem(MemorySystem):
         STORE_ONLY: Profile(
             "each message is a document of its retriever (Chroma and MiniLM); a record written again is deleted first",
             "analysis, links and evolution: no model",
+            passages=5,
+            passages_from="the default k of ChromaRetriever.search, a-mem 0.2.6",
         ),
     }
 

@@ -74,7 +74,7 @@ class AnthropicMemory(MemorySystem):
             "a model with the tool keeps what it finds worth keeping in files, and views them",
             "Anthropic's API, in which the tool is called: the model is asked through the endpoint",
             passages=None,
-            passages_from="all that the model viewed; the tool has no search and no number of results, anthropic 2.9.0",
+            passages_from="all that the model viewed; the tool has no search and no default, anthropic 2.10.0",
         ),
         STORE_ONLY: Profile(
             "each message is a file, created, viewed and deleted by its commands; the files that share most words with "

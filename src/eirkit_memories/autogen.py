@@ -28,7 +28,6 @@ from eirkit.lacuna.memories.temporary_directory import StoreDirectory, size_of
 from eirkit.registry import load_object
 
 KINDS = ("chroma", "list")
-K = 3  # results of a query of chroma, AutoGen's default
 
 
 @memories.add("autogen")
@@ -38,7 +37,6 @@ class AutoGen(MemorySystem):
     Args:
         endpoint: base URL of an OpenAI-compatible server for embeddings.
         kind: chroma, list, or module:function or file.py:function, which returns a Memory.
-        k: how many results a query of chroma returns; AutoGen's default is 3.
     """
 
     requirements = Requirements(
@@ -51,23 +49,25 @@ class AutoGen(MemorySystem):
             "each message is added, and its query returns what is nearest; nothing is ever replaced or removed, since "
             "the protocol has no way to",
             "Chroma's own MiniLM, which it downloads at run time: the endpoint embeds in its place",
-            passages=K,
-            passages_from="k of chroma, 3 by default in autogen-ext 0.7.5; ListMemory returns everything",
+            passages=3,
+            passages_from="the default k of PersistentChromaDBVectorMemoryConfig, autogen-ext 0.7.5; ListMemory "
+            "returns everything",
         ),
     }
 
     @classmethod
     def passages_for(cls, settings: Mapping[str, Any]) -> int | None:
-        return int(settings.get("k", K)) if settings.get("kind", "chroma") == "chroma" else None
+        return super().passages_for(settings) if settings.get("kind", "chroma") == "chroma" else None
 
-    def __init__(self, *, endpoint: str, kind: str = "chroma", k: int = K) -> None:
+    def __init__(self, *, endpoint: str, kind: str = "chroma") -> None:
         if kind not in KINDS and ":" not in kind:
             raise UnknownNameError("kind of memory", kind, KINDS)
-        self.endpoint, self.kind, self.k = endpoint, kind, k
+        self.endpoint, self.kind = endpoint, kind
         self._thread = WorkerThread("autogen")
         self._warnings = VendorWarnings("autogen_ext")
         self._directory = StoreDirectory("autogen")
         self._memory: Any = None
+        self._config: Any = None  # of chroma, which has the number of results
         self._scopes = 0
 
     async def setup(self) -> None:
@@ -94,11 +94,10 @@ class AutoGen(MemorySystem):
         )
 
         embedding = CustomEmbeddingFunctionConfig(function=lambda: chroma_embedding(self.endpoint), params={})
-        return ChromaDBVectorMemory(
-            PersistentChromaDBVectorMemoryConfig(
-                persistence_path=self._folder(), k=self.k, embedding_function_config=embedding
-            )
+        self._config = PersistentChromaDBVectorMemoryConfig(
+            persistence_path=self._folder(), embedding_function_config=embedding
         )
+        return ChromaDBVectorMemory(self._config)
 
     def _folder(self) -> str:
         return str(self._directory.path / f"scope-{self._scopes}")
@@ -116,6 +115,8 @@ class AutoGen(MemorySystem):
         await self._thread.run(self._memory.add, MemoryContent(content=item.text, mime_type=MemoryMimeType.TEXT))
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
+        if self._config is not None:
+            self._config.k = limit
         found = await self._thread.run(self._memory.query, query)
         return [str(result.content) for result in found.results][:limit]
 

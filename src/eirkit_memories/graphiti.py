@@ -76,6 +76,8 @@ class Graphiti(MemorySystem):
         STORE_ONLY: Profile(
             "each message is a fact saved as it is, and the same search; a record written again is deleted first",
             "episodes, extraction, deduplication and invalidation: no model",
+            passages=10,
+            passages_from="DEFAULT_SEARCH_LIMIT of Graphiti.search, graphiti-core 0.31.1",
         ),
     }
 
@@ -212,8 +214,7 @@ class Graphiti(MemorySystem):
     async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
         if self.profile == STORE_ONLY:
             return await self.search(question, limit)
-        found = await self._graph.search(question, group_ids=[self._group], num_results=limit)
-        return [_dated(edge) for edge in found]
+        return [_dated(edge) for edge in await self._found(question, limit)]
 
     async def contents(self) -> Sequence[str]:
         """Return the facts, then the episodes, which Graphiti keeps word for word."""
@@ -228,21 +229,21 @@ class Graphiti(MemorySystem):
         return [*map(_dated, await self._facts()), *said]
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        found = await self._graph.search_(query, config=self._config(limit), group_ids=[self._group])
+        edges = await self._found(query, limit)
         if self.returns == "facts" or self.profile == STORE_ONLY:
-            facts = [edge.fact if edge.invalid_at is None else EndedText(edge.fact) for edge in found.edges]
-            return facts[:limit]
-        texts = await self._texts([edge.episodes[-1] for edge in found.edges if edge.episodes])
-        return list(dict.fromkeys(texts))[:limit]
+            return [edge.fact if edge.invalid_at is None else EndedText(edge.fact) for edge in edges]
+        return list(dict.fromkeys(await self._texts([edge.episodes[-1] for edge in edges if edge.episodes])))
 
-    def _config(self, limit: int) -> Any:
+    async def _found(self, query: str, limit: int) -> list[Any]:
+        """Return the facts that Graphiti.search returns, which has no parameter for the minimum similarity."""
         from graphiti_core.search.search_config_recipes import EDGE_HYBRID_SEARCH_RRF
 
         config = EDGE_HYBRID_SEARCH_RRF.model_copy(deep=True)
         config.limit = limit
         if self.min_score is not None:
             config.edge_config.sim_min_score = self.min_score
-        return config
+        found = await self._graph.search_(query, config=config, group_ids=[self._group])
+        return list(found.edges)
 
     async def read(self, label: str) -> str | None:
         """Return a label's last episode and the facts extracted from it that are still valid."""

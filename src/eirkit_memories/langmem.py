@@ -61,6 +61,8 @@ class LangMem(MemorySystem):
         STORE_ONLY: Profile(
             "each message kept by its manage_memory tool, which updates a record that is written again, vector search",
             "the store manager: no model",
+            passages=10,
+            passages_from="the default limit of its search_memory tool, langmem 0.0.30",
         ),
     }
 

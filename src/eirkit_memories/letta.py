@@ -40,7 +40,7 @@ from eirkit_memories.letta_server import PASSWORD, WITH_PARENT
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 START_SECONDS = 300.0  # importing Letta alone can take a minute on a busy machine
 STOP_SECONDS = 4.0  # twice this is less than the parent process waits
-MOST = 100  # passages that Letta lists at once
+MOST = 100  # passages that Letta lists at once, or finds
 CONTEXT_TOKENS = 128_000  # context window of the agent
 ARCHIVAL_TOOLS = ("archival_memory_insert", "archival_memory_search")
 BLOCKS = {"persona": "I keep what the user tells me, and look it up when I am asked.", "human": ""}
@@ -87,6 +87,8 @@ class Letta(MemorySystem):
         STORE_ONLY: Profile(
             "each message is a passage, and the question is the search; a record written again is deleted first",
             "the agent: no model",
+            passages=50,
+            passages_from="the default limit of its server's /passages/search, at most 100, letta 0.16.8",
         ),
     }
 
@@ -214,7 +216,8 @@ class Letta(MemorySystem):
     async def search(self, query: str, limit: int) -> Sequence[str]:
         if self.profile == AS_DOCUMENTED:
             return await self.recall(query, "", limit)
-        return [one["passage"]["text"] for one in await self._find(query=query.replace("\0", ""), limit=limit)][:limit]
+        found = await self._find(query=query.replace("\0", ""), limit=min(limit, MOST))
+        return [one["passage"]["text"] for one in found]
 
     async def read(self, label: str) -> str | None:
         if self.profile == AS_DOCUMENTED:

@@ -28,6 +28,7 @@ from eirkit.lacuna.models.message import Message
 BLOCKS = ("vector", "facts")
 # A text ends at the next tag of its kind, so that many unclosed tags do not make the search quadratic.
 _MESSAGE = re.compile(r"<message role='(\w{1,20})'>((?:(?!</?message\b).)*)</message>", re.DOTALL)
+_BETWEEN_BATCHES = re.compile(r"(?<=</message>)\n\n(?=<message )")  # a message may have paragraphs
 _FACT = re.compile(r"<fact>((?:(?!</?fact>).)*)</fact>", re.DOTALL)
 
 
@@ -55,7 +56,7 @@ class LlamaIndex(MemorySystem):
     profiles: ClassVar[Mapping[str, Profile]] = {
         AS_DOCUMENTED: Profile(
             "each record or session is given to the block as one batch of messages; the block's own search, which "
-            "returns two batches, or its extraction of facts, which returns all of them",
+            "returns batches, or its extraction of facts, which returns all of them",
             "the chat history before it, in which a short conversation would simply stay",
             passages=2,
             passages_from="the default similarity_top_k of VectorMemoryBlock, llama-index-core 0.14.25; the block of "
@@ -118,8 +119,10 @@ class LlamaIndex(MemorySystem):
     async def search(self, query: str, limit: int) -> Sequence[str]:
         from llama_index.core.base.llms.types import ChatMessage
 
+        if self.block == "vector":
+            self._block.similarity_top_k = limit
         found = await self._thread.run(self._block.aget, [ChatMessage(role="user", content=query)])
-        return _passages(str(found), limit)
+        return _passages(str(found))[:limit]
 
     async def read(self, label: str) -> str | None:
         return mentions(await self.contents(), label)
@@ -147,8 +150,8 @@ def _messages(text: str) -> list[str]:
     return found
 
 
-def _passages(text: str, limit: int) -> list[str]:
-    """Return at most `limit` texts: facts, or the batches of messages, whose lines are messages."""
+def _passages(text: str) -> list[str]:
+    """Return the facts, or the batches of messages, whose lines are messages."""
     if facts := _FACT.findall(text):
-        return facts if len(facts) <= limit else [*facts[: limit - 1], "\n".join(facts[limit - 1 :])]
-    return ["\n".join(_messages(batch)) for batch in text.split("\n\n") if batch][:limit]
+        return facts
+    return ["\n".join(_messages(batch)) for batch in _BETWEEN_BATCHES.split(text) if batch]

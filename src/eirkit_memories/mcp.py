@@ -26,6 +26,7 @@ from eirkit.lacuna.memories.in_process import find_labels, mentions
 from eirkit.lacuna.memories.keeper import children, kill_children
 from eirkit.lacuna.memories.memory import (
     AS_DOCUMENTED,
+    SEARCH_LIMIT,
     STORE_ONLY,
     Item,
     MemorySystem,
@@ -115,6 +116,9 @@ class Mcp(MemorySystem):
         STORE_ONLY: Profile(
             "each message is a node, and the question is the search; a record written again is deleted first",
             "the model: the reference server finds only what contains the whole query, so labels are sought one by one",
+            passages=None,
+            passages_from="search_nodes of server-memory 2026.8.31 returns every match; a server that you describe is "
+            "asked for eirkit's own number",
         ),
     }
 
@@ -149,6 +153,11 @@ class Mcp(MemorySystem):
         return str(
             settings.get("profile") or (AS_DOCUMENTED if settings.get("preset", "server-memory") else STORE_ONLY)
         )
+
+    @classmethod
+    def passages_for(cls, settings: Mapping[str, Any]) -> int | None:
+        described = not settings.get("preset", "server-memory") and cls.profile_for(settings) == STORE_ONLY
+        return SEARCH_LIMIT if described else super().passages_for(settings)
 
     @property
     def client(self) -> McpClient:

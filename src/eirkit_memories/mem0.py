@@ -65,6 +65,8 @@ class Mem0(MemorySystem):
         STORE_ONLY: Profile(
             "each message stored as it is (infer=False), the same search; a record written again is deleted first",
             "extraction: no model; lemmas and entity boosts as above",
+            passages=20,
+            passages_from="the default top_k of Memory.search, mem0ai 2.2.1",
         ),
     }
 

@@ -1,6 +1,6 @@
 """`openai-agents`: a session of OpenAI's Agents SDK (package openai-agents) as the memory: a history without a search.
 
-What the SDK would show the model before each turn, the newest items of the session, is what a search returns.
+What the SDK would show the model before each turn, the items of the session, is what a search returns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from eirkit.lacuna.memories.adapter import VendorWarnings, WorkerThread
 from eirkit.lacuna.memories.in_process import mentions, usage_of_texts
 from eirkit.lacuna.memories.memory import (
     AS_DOCUMENTED,
-    LONGEST_PASSAGE,
     Item,
     MemorySystem,
     MemoryUsage,
@@ -33,8 +32,8 @@ class OpenAIAgents(MemorySystem):
     requirements = Requirements(packages=("agents",), installs=(("openai-agents>=0.24,<0.25",),))
     profiles: ClassVar[Mapping[str, Profile]] = {
         AS_DOCUMENTED: Profile(
-            "each message is added to the session's history, and the newest items, as many as fit into what a search "
-            f"may return ({LONGEST_PASSAGE:,} characters each), are shown whatever is asked",
+            "each message is added to the session's history, and its items, the newest first, are shown whatever is "
+            "asked",
             "compaction by OpenAI's service; there is no search, no update and no delete",
             passages=None,
             passages_from="get_items returns the whole history unless a limit is given, openai-agents 0.24.0",
@@ -80,16 +79,8 @@ class OpenAIAgents(MemorySystem):
         return [str(one["content"]) for one in await self._thread.run(self._session.get_items)]
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        """Return the newest items, the newest first, joined into at most `limit` passages."""
-        passages: list[str] = []
-        for text in reversed(await self.contents()):
-            if passages and len(passages[-1]) + 1 + len(text) <= LONGEST_PASSAGE:
-                passages[-1] += f"\n{text}"
-            elif len(passages) < limit:
-                passages.append(text)
-            else:
-                break
-        return passages
+        """Return the newest items, the newest first."""
+        return [str(one["content"]) for one in reversed(await self._thread.run(self._session.get_items, limit))]
 
     async def read(self, label: str) -> str | None:
         return mentions(await self.contents(), label)

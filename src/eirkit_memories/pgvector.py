@@ -44,7 +44,8 @@ class PgVector(MemorySystem):
     profiles: ClassVar[Mapping[str, Profile]] = {
         STORE_ONLY: Profile(
             "each message is a row, ordered by its cosine distance (<=>); a record written again updates its row",
-            "approximate indexes (HNSW, IVFFlat), which pgvector uses where one is created: the search is exact",
+            "approximate indexes (HNSW, IVFFlat), which pgvector uses where one is created: the search is exact; SQL "
+            "has no default LIMIT",
         ),
     }
 

@@ -40,6 +40,8 @@ class Qdrant(MemorySystem):
         STORE_ONLY: Profile(
             "each message is a point, found by the cosine of its embedding; a record written again replaces its point",
             "sparse and hybrid queries; in the local mode the index, since it compares every vector",
+            passages=10,
+            passages_from="the default limit of QdrantClient.query_points, qdrant-client 1.20.0",
         ),
     }
 

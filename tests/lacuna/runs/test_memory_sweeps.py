@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from eirkit.errors import UsageError
 from eirkit.lacuna.memories.factory import passages_asked
-from eirkit.lacuna.memories.memory import AS_DOCUMENTED, MOST_PASSAGES, SEARCH_LIMIT, STORE_ONLY, memories, profile_of
+from eirkit.lacuna.memories.memory import AS_DOCUMENTED, MOST_PASSAGES, SEARCH_LIMIT, STORE_ONLY, memories
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.runs.manifest import read_manifest, write_manifest
 from eirkit.lacuna.runs.suite import read_suite
@@ -221,29 +221,39 @@ def test_a_sweep_is_not_resumed_with_another_number_of_passages(tmp_path):
         resume_sweep(out)
 
 
-# Read from the vendors' own code: the default of the call that the adapter makes; None: it has none or returns all.
+# The default of the call that the adapter makes, read from the installed packages by tests/memories/test_defaults.py;
+# None: it has none or returns all.
 VENDORS = {
-    "mem0": 20,  # mem0ai 2.2.1, Memory.search(top_k=20)
-    "langmem": 10,  # langmem 0.0.30, MemoryStoreManager.search(limit=10)
-    "amem": 5,  # a-mem 0.2.6, search_agentic(k=5)
-    "graphiti": 10,  # graphiti-core 0.31.1, DEFAULT_SEARCH_LIMIT
-    "langgraph": 10,  # langgraph-checkpoint 4.3.2, BaseStore.search(limit=10)
-    "adk": 10,  # google-adk 2.13.0, _MAX_SEARCH_RESULTS
-    "autogen": 3,  # autogen-ext 0.7.5, ChromaDBVectorMemoryConfig.k
-    "llamaindex": 2,  # llama-index-core 0.14.25, VectorMemoryBlock.similarity_top_k
-    "letta": None,
-    "mcp": None,
-    "anthropic-memory": None,
-    "openai-agents": None,
+    ("mem0", AS_DOCUMENTED): 20,
+    ("mem0", STORE_ONLY): 20,
+    ("langmem", AS_DOCUMENTED): 10,
+    ("langmem", STORE_ONLY): 10,
+    ("amem", AS_DOCUMENTED): 5,
+    ("amem", STORE_ONLY): 5,
+    ("graphiti", AS_DOCUMENTED): 10,
+    ("graphiti", STORE_ONLY): 10,
+    ("letta", AS_DOCUMENTED): None,
+    ("letta", STORE_ONLY): 50,
+    ("mcp", AS_DOCUMENTED): None,
+    ("mcp", STORE_ONLY): None,
+    ("anthropic-memory", AS_DOCUMENTED): None,
+    ("anthropic-memory", STORE_ONLY): SEARCH_LIMIT,
+    ("langgraph", AS_DOCUMENTED): 10,
+    ("adk", AS_DOCUMENTED): 10,
+    ("autogen", AS_DOCUMENTED): 3,
+    ("llamaindex", AS_DOCUMENTED): 2,
+    ("openai-agents", AS_DOCUMENTED): None,
+    ("qdrant", STORE_ONLY): 10,
+    ("pgvector", STORE_ONLY): SEARCH_LIMIT,
 }
 
 
-def test_as_documented_every_vendor_is_asked_for_its_own_number():
-    used = {name: memories.get(name) for name in memories.names()}
-    documented = [name for name, kind in used.items() if profile_of(kind, {}) == AS_DOCUMENTED]
-    assert {name: passages_asked(MemoryPlan(name, {})) for name in documented} == VENDORS
-    for name, kind in used.items():
-        if STORE_ONLY in kind.profiles:
-            assert passages_asked(MemoryPlan(name, {"profile": STORE_ONLY})) == SEARCH_LIMIT
-    assert passages_asked(MemoryPlan("autogen", {"k": 12})) == 12
+def test_every_vendor_is_asked_for_its_own_number():
+    kinds = {name: memories.get(name) for name in memories.names()}
+    profiles = [(name, profile) for name, kind in kinds.items() for profile in kind.profiles]
+    asked = {(name, profile): passages_asked(MemoryPlan(name, {"profile": profile})) for name, profile in profiles}
+    assert asked == VENDORS
+    described = {"preset": "", "server": {"command": ["mine"]}}
+    assert passages_asked(MemoryPlan("mcp", described)) == SEARCH_LIMIT
+    assert passages_asked(MemoryPlan("autogen", {"kind": "list"})) is None
     assert passages_asked(MemoryPlan("llamaindex", {"block": "facts"})) is None
