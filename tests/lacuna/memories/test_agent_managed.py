@@ -6,14 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eirkit.errors import UsageError
-from eirkit.lacuna.memories.agent_managed import MOST_CHARACTERS, passages_of
 from eirkit.lacuna.memories.factory import check_plan
-from eirkit.lacuna.memories.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemorySystem
+from eirkit.lacuna.memories.memory import Item, MemorySystem
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import Reply, Request, ToolCall
@@ -133,25 +130,6 @@ def test_a_call_that_is_none_is_answered_and_ends_nothing(name, told, monkeypatc
     assert held == ["kept"]
     for one in ("no tool 'format_disk'; call ", "the arguments are no JSON object", told):
         assert any(one in result for result in wrong.results), (one, wrong.results)
-
-
-@given(st.lists(st.text("ab ", min_size=1, max_size=3000).filter(str.strip), max_size=60))
-def test_whatever_fits_into_the_file_is_shown_whole(lines):
-    while sum(len(line) + 1 for line in lines) > MOST_CHARACTERS:
-        lines.pop()
-    parts = passages_of(lines)
-    assert len(parts) <= SEARCH_LIMIT
-    assert max(map(len, parts), default=0) <= LONGEST_PASSAGE
-    assert "".join(parts).replace("\n", "") == "".join(lines)
-    size, longest = sum(len(line) + 1 for line in lines), max(map(len, lines), default=0)
-    if lines and size <= MOST_CHARACTERS - SEARCH_LIMIT * longest:
-        assert "\n".join(parts).split("\n") == lines  # no line is broken without need
-
-
-def test_lines_that_are_too_long_for_whole_ones_are_shown_in_parts():
-    """Nine lines that fit into the file, of which passages of whole lines would show five."""
-    lines = [f"{number} ".ljust(1100, "x") for number in range(9)]
-    assert "".join(passages_of(lines)).replace("\n", "") == "".join(lines)
 
 
 @pytest.mark.parametrize(

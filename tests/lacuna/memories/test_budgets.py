@@ -17,7 +17,7 @@ from eirkit.lacuna.memories.in_process import KeyValue
 from eirkit.lacuna.memories.memory import MemoryCall
 from eirkit.lacuna.memories.validity import EndedText
 
-LONGEST_PASSAGE = 2_000  # as the docs of memories say
+LONGEST_PASSAGE = 20_000  # as the docs of memories say
 TEXTS = st.lists(st.text(alphabet="ab \n", max_size=150), max_size=12)
 
 
@@ -45,7 +45,7 @@ def asked_of(memory: Returning, budget: PromptBudget, verb: str = "recall") -> C
     ("budget", "own", "asked"),
     [
         ("documented", 20, 20),
-        ("documented", None, 50),  # all that it returns, of which fifty are shown
+        ("documented", None, 1_000),  # all that it returns
         ("k=10", 20, 10),
         ("tokens=100", 5, 50),  # as many as can matter: fifty, or one for every ten tokens
         ("tokens=8000", None, 800),
@@ -101,7 +101,7 @@ def test_no_other_limit_contradicts_a_budget_of_tokens():
     long = "x" * (3 * LONGEST_PASSAGE)
     many = ["line"] * 400
     for verb in ("search", "recall"):
-        assert asked_of(Returning([long]), PromptBudget.of("tokens=2000"), verb).passages == (long,)
+        assert asked_of(Returning([long]), PromptBudget.of("tokens=20000"), verb).passages == (long,)
         assert len(asked_of(Returning(many), PromptBudget.of("tokens=8000"), verb).passages) == 400
     limited = asked_of(Returning([long, "y"]), PromptBudget.of("documented", 5))
     assert (limited.passages, limited.unshown) == ((long[:LONGEST_PASSAGE], "y"), (long[LONGEST_PASSAGE:],))

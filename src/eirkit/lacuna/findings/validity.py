@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from eirkit.lacuna import MOST_PASSAGES
 from eirkit.lacuna.findings.intervals import binomial_tail
 from eirkit.lacuna.tasks.generation import prepare
 from eirkit.lacuna.tasks.task import AnySpec, TaskSpec
@@ -118,7 +117,7 @@ def _remarks(memory: str | None, used: MemoryRow | MemoryRun) -> Iterator[str]:
     profile = used.profile
     name = memory if profile is None else f"{memory} ({profile.name})"
     if profile is not None:
-        every = f"all passages, of which {MOST_PASSAGES} are shown"
+        every = "all passages"
         number = every if profile.passages is None else f"{profile.passages} passages"
         asked = f"a search asks for {number} ({profile.passages_from})"
         yield f"{name}: on: {profile.on}; off: {profile.off or 'nothing'}; {asked}"

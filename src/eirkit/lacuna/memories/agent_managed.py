@@ -13,7 +13,6 @@ from typing import Any
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 from eirkit.lacuna.memories.in_process import find_labels, mentions, usage_of_texts
 from eirkit.lacuna.memories.memory import (
-    LONGEST_PASSAGE,
     SEARCH_LIMIT,
     Item,
     MemorySystem,
@@ -25,7 +24,7 @@ from eirkit.lacuna.memories.temporary_directory import StoreDirectory
 from eirkit.lacuna.memories.tool_agent import ToolAgent
 from eirkit.lacuna.models.message import Message
 
-MOST_CHARACTERS = SEARCH_LIMIT * LONGEST_PASSAGE  # of a file, all of which is shown
+MOST_CHARACTERS = 10_000  # of a file, all of which is shown
 SHORT_RECORD = 16  # characters of a record such as A_0007 = 0042, with the end of its line
 STORES = ("bm25", "vector", "vector-minilm", "text")  # what saved texts are searched by
 EDIT = "Below is your memory, a text file, and a conversation. Keep what the user says in the file, by edit_file."
@@ -126,7 +125,7 @@ class AgentFile(AgentManaged):
         return [f"The file has {size} of {self.characters} characters."]
 
     async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
-        return passages_of(self._lines())[:limit]
+        return [text] if (text := "\n".join(self._lines())) else []
 
     async def contents(self) -> Sequence[str]:
         return self._lines()
@@ -210,23 +209,6 @@ class AgentTools(AgentManaged):
     async def teardown(self) -> None:
         self._texts = {}
         await self._index.teardown()
-
-
-def passages_of(lines: Sequence[str]) -> list[str]:
-    """Return a file in as many passages as are shown, each as long as one may be.
-
-    A passage ends with a line or, where the rest would not fit into those that are left, with a word or anywhere.
-    """
-    rest = "\n".join(lines)
-    parts: list[str] = []
-    while rest:
-        left = SEARCH_LIMIT - 1 - len(parts)
-        least = max(1, len(rest) - left * LONGEST_PASSAGE)  # that this passage must hold
-        places = (rest.rfind(mark, least, LONGEST_PASSAGE + 1) for mark in "\n ")
-        end = len(rest) if len(rest) <= LONGEST_PASSAGE else next((at for at in places if at > 0), LONGEST_PASSAGE)
-        parts.append(rest[:end])
-        rest = rest[end:].removeprefix("\n")
-    return parts
 
 
 def texts_of(result: str) -> list[str]:

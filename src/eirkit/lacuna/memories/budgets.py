@@ -15,7 +15,7 @@ from eirkit.records.runs import CHARACTERS_PER_TOKEN
 from eirkit.records.settings import DOCUMENTED
 
 PASSAGES, TOKENS = "k", "tokens"  # the kinds of budgets that have a number
-MOST_ASKED = 1_000  # passages of k=N
+FEWEST_ASKED = 50  # passages of a budget of tokens
 LEAST_TOKENS, MOST_TOKENS = 16, 10_000_000
 SHORTEST_PASSAGE = 10  # tokens: so many passages are asked for as fit if none is shorter
 
@@ -52,7 +52,7 @@ class PromptBudget:
         if kind == PASSAGES:
             return cls(number)
         if kind == TOKENS:
-            return cls(max(MOST_PASSAGES, number // SHORTEST_PASSAGE), number)
+            return cls(max(FEWEST_ASKED, number // SHORTEST_PASSAGE), number)
         return cls(MOST_PASSAGES if own is None else own)
 
     def show(self, texts: Sequence[str]) -> ShownPassages:
@@ -107,7 +107,7 @@ def check_budget(budget: str) -> str:
     kind, equals, number = budget.strip().partition("=")
     if kind == DOCUMENTED and not equals:
         return DOCUMENTED
-    ends = {PASSAGES: (1, MOST_ASKED), TOKENS: (LEAST_TOKENS, MOST_TOKENS)}
+    ends = {PASSAGES: (1, MOST_PASSAGES), TOKENS: (LEAST_TOKENS, MOST_TOKENS)}
     if kind not in ends or not (number.isascii() and number.isdecimal()):
         raise SpecError(f"budget = {budget!r} is no budget of a prompt; write {DOCUMENTED}, k=10 or tokens=2000")
     least, most = ends[kind]
