@@ -165,6 +165,30 @@ def test_runs_that_take_long_are_stored_one_by_one(tmp_path):
     assert (tmp_path / "seen").read_text().split() == ["0", "1", "2"]
 
 
+PLAIN = """
+class Plain:
+    def __init__(self):
+        self.kept = {}
+    def reset(self, scope):
+        self.kept = {}
+    def write(self, item):
+        self.kept[item.label] = item.text
+    def search(self, query, limit):
+        return list(self.kept.values())[-limit:]
+    def read(self, label):
+        return self.kept.get(label)
+"""
+
+
+def test_a_class_of_plain_functions_is_given_each_turn_of_a_conversation(tmp_path):
+    (tmp_path / "plain.py").write_text(PLAIN)
+    memory, out = f"{tmp_path / 'plain.py'}:Plain", tmp_path / "out"
+    suite = {"workload": "conversation", "preset": "small", "model": "scripted/reader", "seeds": "0:1"}
+    assert start_sweep(read_suite({**suite, "memory": memory}), out).complete
+    asked = [event for event in events(out) if isinstance(event, MemoryExchange) and event.verb == "recall"]
+    assert {len(event.found) for event in asked} == {SEARCH_LIMIT}
+
+
 ASKED = """
 from pathlib import Path
 

@@ -90,9 +90,16 @@ class Host:
         """Return the result of a method; a plain function may block here, where nothing else waits."""
         method = getattr(self.memory, verb, None)
         if method is None:
-            return await getattr(MemorySystem, verb)(self.memory, *arguments)
+            caller = self if verb in ("observe", "recall") else self.memory  # these two call others, which may block
+            return await getattr(MemorySystem, verb)(caller, *arguments)
         done = start_call(verb, method, arguments)
         return await done if inspect.isawaitable(done) else done
+
+    async def write(self, item: Item) -> None:
+        await self.call("write", item)
+
+    async def search(self, query: str, limit: int) -> Any:
+        return await self.call("search", query, limit)
 
 
 def explain(error: BaseException) -> list[Any]:
