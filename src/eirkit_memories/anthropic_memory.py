@@ -75,6 +75,7 @@ class AnthropicMemory(MemorySystem):
             "Anthropic's API, in which the tool is called: the model is asked through the endpoint",
             passages=None,
             passages_from="all that the model viewed; the tool has no search and no default, anthropic 2.10.0",
+            recall_writes=True,
         ),
         STORE_ONLY: Profile(
             "each message is a file, created, viewed and deleted by its commands; the files that share most words with "

@@ -83,6 +83,7 @@ class Letta(MemorySystem):
             passages=None,
             passages_from="all that its agent read: a block, and of each archival search 5 results, unless its model "
             "asks for another number, letta 0.16.8",
+            recall_writes=True,
         ),
         STORE_ONLY: Profile(
             "each message is a passage, and the question is the search; a record written again is deleted first",

@@ -112,6 +112,7 @@ class Mcp(MemorySystem):
             "nothing",
             passages=None,
             passages_from="all that the model looked up; server-memory 2026.8.31 returns every match",
+            recall_writes=True,
         ),
         STORE_ONLY: Profile(
             "each message is a node, and the question is the search; a record written again is deleted first",

@@ -799,11 +799,11 @@ def _unsigned(seed: int) -> int:
 
 
 def _without_times(record: RunRecord) -> RunRecord:
-    """Return a record without how long anything took."""
+    """Return a record without how long anything took, and without whose ingestion it shared, which a kill changes."""
     usage = replace(record.usage, latency_seconds=0.0)
     if record.memory is None:
         return replace(record, usage=usage)
-    memory = replace(record.memory, write_seconds=0.0, search_seconds=0.0, slowest_seconds=0.0)
+    memory = replace(record.memory, write_seconds=0.0, search_seconds=0.0, slowest_seconds=0.0, shared=None)
     return replace(record, usage=usage, memory=memory)
 
 

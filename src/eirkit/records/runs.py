@@ -165,8 +165,18 @@ class RunFloor(Struct, frozen=True):
     short_cuts: int  # at which less was held than needed
 
 
+class SharedIngestion(Struct, frozen=True):
+    """The calls, tokens and cost of taking in a conversation, which another run asked for and paid; None: unknown."""
+
+    run: str
+    model_calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+
+
 class MemoryRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Calls, holdings, outcomes and cost of a run's memory; None means unknown."""
+    """Calls, holdings, outcomes and cost of a run's memory, as the run needs them alone; None means unknown."""
 
     writes: int = 0
     searches: int = 0
@@ -186,6 +196,7 @@ class MemoryRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
     limit: int | None = None  # the number of records that it was held to
     floor: RunFloor | None = None
     profile: MemoryProfile | None = None
+    shared: SharedIngestion | None = None  # part of the calls, tokens and cost; None: all of them are its own
 
 
 class InstructionCounts(Struct, frozen=True, omit_defaults=True):

@@ -147,11 +147,13 @@ class MemoryRow(Struct, frozen=True, kw_only=True):
     slowest_seconds: float
     records: int | None  # at most
     bytes: int | None
-    cost_usd: float | None
+    cost_usd: float | None  # of the runs, and of attempts that failed
     floor: CellFloor | None
     profile: MemoryProfile | None
     warnings: tuple[str, ...]
     diagnosis: tuple[str, ...]  # what is wrong with it, in words
+    shared_runs: int = 0  # that went on with what a run with another budget had given the memory
+    shared_usd: float | None = 0.0  # part of cost_usd: what those other runs paid for it
 
 
 class AbilityRow(Struct, frozen=True):

@@ -25,7 +25,7 @@ from eirkit.lacuna.tasks.task import spec_of
 from eirkit.records.database import SweepDatabase
 from eirkit.records.documents import MANIFEST, RUNS_SCHEMA, SUMMARY, read_struct, write_struct
 from eirkit.records.events import Answer
-from eirkit.records.money import AGENT, MEMORY, NOTHING, AttemptSpend, exact_sum, journal_of
+from eirkit.records.money import AGENT, MEMORY, NOTHING, AttemptSpend, exact_sum, exact_usd, journal_of
 from eirkit.records.runs import (
     OUTCOMES,
     RETURNED,
@@ -74,13 +74,13 @@ class MemoryTotals:
     """Totals of an external memory over the runs of one cell, and the maxima of what it held."""
 
     runs: list[MemoryRun] = field(default_factory=list)
-    costs: dict[int, float | None] = field(default_factory=dict)  # by attempt; others have negative numbers
+    costs: dict[int, float | None] = field(default_factory=dict)  # own ones by attempt; others have negative numbers
 
     def add(self, memory: MemoryRun, attempt: int = 0) -> None:
         """Add the memory of a run."""
         # What was held at each cut is long, and only its sizes are pooled.
         self.runs.append(memory)
-        self.costs[attempt or -len(self.runs)] = memory.cost_usd
+        self.costs[attempt or -len(self.runs)] = _own_cost(memory)
 
     def row(self, failed: Iterable[Failure]) -> MemoryRow | None:
         """Return the memory columns; None if the cell has no external memory.
@@ -97,6 +97,7 @@ class MemoryTotals:
         writes, searches = sum(run.writes for run in runs), sum(run.searches for run in runs)
         flooded = sum(run.flooded for run in runs)
         limited = bool(runs) and runs[-1].limit is not None
+        shared = [run.shared.cost_usd for run in runs if run.shared is not None]
         return MemoryRow(
             outcomes=outcomes,
             outcome_shares=dict(pooled.shares),
@@ -113,12 +114,26 @@ class MemoryTotals:
             slowest_seconds=max((run.slowest_seconds for run in runs), default=0.0),
             records=max((run.records for run in runs if run.records is not None), default=None),
             bytes=max((run.bytes for run in runs if run.bytes is not None), default=None),
-            cost_usd=exact_sum(self.costs.values()),
+            cost_usd=exact_sum([*self.costs.values(), *shared]),
+            shared_runs=len(shared),
+            shared_usd=exact_sum(shared),
             floor=pool_floors([run.floor for run in runs if run.floor is not None]),
             profile=runs[-1].profile if runs else None,
             warnings=tuple(dict.fromkeys(warning for run in runs for warning in run.warnings)),
             diagnosis=diagnose(outcomes, flooded, lost, limited=limited),
         )
+
+
+def _own_cost(memory: MemoryRun) -> float | None:
+    """Return what a run paid for its memory itself; None if that is unknown."""
+    shared = memory.shared
+    if shared is None:
+        return memory.cost_usd
+    if shared.model_calls == memory.model_calls:
+        return 0.0
+    if memory.cost_usd is None or shared.cost_usd is None:
+        return None
+    return float(exact_usd(memory.cost_usd) - exact_usd(shared.cost_usd))
 
 
 def _settle(costs: dict[int, float | None], attempt: int, usd: Decimal) -> None:

@@ -121,4 +121,6 @@ def _remarks(memory: str | None, used: MemoryRow | MemoryRun) -> Iterator[str]:
         number = every if profile.passages is None else f"{profile.passages} passages"
         asked = f"a search asks for {number} ({profile.passages_from})"
         yield f"{name}: on: {profile.on}; off: {profile.off or 'nothing'}; {asked}"
+    if isinstance(used, MemoryRow) and used.shared_runs and used.model_calls:
+        yield f"{name}: budgets share the ingestion of a conversation; calls, tokens and cost are what each needs alone"
     yield from (f"{name} warned: {warning}" for warning in used.warnings)

@@ -146,6 +146,8 @@ class AgentTools(AgentManaged):
         store: what searches are answered by: bm25, vector, vector-minilm or text.
     """
 
+    recall_writes = True  # the model that looks something up has all the tools
+
     def __init__(self, *, endpoint: str, store: str = "bm25") -> None:
         if store not in STORES:
             raise UnknownNameError("store of agent-tools", store, STORES)

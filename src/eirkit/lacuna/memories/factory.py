@@ -37,6 +37,7 @@ from eirkit.lacuna.memories.memory import (
     passages_of,
     profile_of,
     requirements_of,
+    writes_on_recall,
 )
 from eirkit.lacuna.memories.openai_dialect import USUAL_MAX_TOKENS
 from eirkit.lacuna.memories.plan import EXTRACTOR, MODEL, TIMEOUT, MemoryPlan, ModelMaker
@@ -259,6 +260,11 @@ def profile_record(plan: MemoryPlan | None) -> MemoryProfile | None:
 def passages_asked(plan: MemoryPlan) -> int | None:
     """Return how many passages a search asks for; None: all that the system returns."""
     return passages_of(kind_of(plan.name, _own_settings(plan)), plan.settings)
+
+
+def recall_writes(plan: MemoryPlan) -> bool:
+    """True if a recall may change what the system holds."""
+    return writes_on_recall(kind_of(plan.name, _own_settings(plan)), plan.settings)
 
 
 def sees_truth(name: str) -> bool:

@@ -79,6 +79,7 @@ class Profile:
     off: str
     passages: int | None = SEARCH_LIMIT  # that each search asks for; None: all that the system returns
     passages_from: str = OWN_NUMBER  # who chose that number
+    recall_writes: bool = False  # whether a recall may change what is held, as where a model with its tools answers it
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,7 @@ class MemorySystem(ABC):
 
     requirements: ClassVar[Requirements] = Requirements()
     profiles: ClassVar[Mapping[str, Profile]] = {}  # what its setting `profile` may be
+    recall_writes: ClassVar[bool] = False  # as that of a profile, for systems without profiles
 
     @classmethod
     def requirements_for(cls, settings: Mapping[str, Any]) -> Requirements:
@@ -298,6 +300,15 @@ def passages_of(kind: type, settings: Mapping[str, Any]) -> int | None:
     """Return how many passages a search of a system asks for; None: all that it returns."""
     chosen: Callable[[Mapping[str, Any]], int | None] | None = getattr(kind, "passages_for", None)
     return SEARCH_LIMIT if chosen is None else chosen(settings)
+
+
+def writes_on_recall(kind: type, settings: Mapping[str, Any]) -> bool:
+    """True if a recall of a system may change what it holds, so that each budget needs an ingestion of its own."""
+    profile = getattr(kind, "profiles", {}).get(profile_of(kind, settings) or "")
+    declared: object = getattr(kind, "recall_writes", False) if profile is None else profile.recall_writes
+    if not isinstance(declared, bool):
+        raise UsageError(f"recall_writes of {kind.__name__} is {declared!r}; give True or False")
+    return declared
 
 
 def check_profile(kind: type[MemorySystem], profile: str) -> str:

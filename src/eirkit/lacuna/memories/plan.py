@@ -58,6 +58,8 @@ class MemoryFactory(Protocol):
 
     def passages_asked(self, plan: MemoryPlan) -> int | None: ...
 
+    def recall_writes(self, plan: MemoryPlan) -> bool: ...
+
     def sees_truth(self, name: str) -> bool: ...
 
 
@@ -79,11 +81,22 @@ class MemoryPool:
     def __init__(self, make: ModelMaker = make_model) -> None:
         self.make = make
         self._open: dict[str, MemorySystem] = {}
+        self._runs: dict[str, str] = {}  # for which the scope of each was begun
+
+    def holds(self, plan: MemoryPlan, run: str) -> bool:
+        """True if the scope that was begun for a run is open."""
+        return self._runs.get(_key(plan)) == run
 
     @asynccontextmanager
-    async def scope(self, plan: MemoryPlan, run: str, task: GeneratedTask) -> AsyncIterator[MemorySystem]:
-        """Yield a system with an empty scope for one run."""
-        key = json.dumps([plan.name, dict(plan.settings), plan.limit, asdict(plan.options)], sort_keys=True)
+    async def scope(
+        self, plan: MemoryPlan, run: str, task: GeneratedTask, *, goes_on: bool = False
+    ) -> AsyncIterator[MemorySystem]:
+        """Yield a system with an empty scope for one run.
+
+        Args:
+            goes_on: with the scope as another run has left it, which must be open.
+        """
+        key = _key(plan)
         memory = self._open.get(key)
         factory = memory_factory()
         if memory is None or factory.sees_truth(plan.name):  # what may see the answers of a task is made for each task
@@ -91,7 +104,10 @@ class MemoryPool:
             memory = self._open[key] = factory.make_memory(plan, _truth(task), self.make)
             await self._set_up(key, memory)
         try:
-            await call_with_timeout(plan.seconds, "reset", memory.reset, run)
+            if not goes_on:
+                self._runs.pop(key, None)
+                await call_with_timeout(plan.seconds, "reset", memory.reset, run)
+                self._runs[key] = run
             yield memory
         except BaseException as error:
             if _leaves_it_unsound(error):
@@ -107,6 +123,7 @@ class MemoryPool:
 
     async def _leave(self, key: str) -> None:
         memory = self._open.pop(key)
+        self._runs.pop(key, None)
         with suppress(Exception):  # the original error is already being raised
             await call_with_timeout(TEARDOWN_SECONDS, "teardown", memory.teardown)
 
@@ -119,6 +136,10 @@ class MemoryPool:
         for key, memory in list(self._open.items()):
             if not (keep_processes and getattr(memory, "survives_loops", False)):
                 await self._leave(key)  # its runs are already stored
+
+
+def _key(plan: MemoryPlan) -> str:
+    return json.dumps([plan.name, dict(plan.settings), plan.limit, asdict(plan.options)], sort_keys=True)
 
 
 def _leaves_it_unsound(error: BaseException) -> bool:

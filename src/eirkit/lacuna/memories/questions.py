@@ -24,6 +24,7 @@ from eirkit.lacuna.memories.memory import (
     passages_of,
     profile_of,
     requirements_of,
+    writes_on_recall,
 )
 
 ENDPOINT = "endpoint"  # constructor argument for the base URL of an OpenAI-compatible server
@@ -55,6 +56,7 @@ class SystemFacts:
     sees_truth: bool
     profile: str | None
     passages: int | None
+    recall_writes: bool
     profiles: Mapping[str, Profile]
 
 
@@ -80,6 +82,7 @@ def facts_of(kind: type[MemorySystem], settings: Mapping[str, Any]) -> SystemFac
         sees_truth=hasattr(kind, "for_task"),
         profile=profile,
         passages=passages_of(kind, settings),
+        recall_writes=writes_on_recall(kind, settings),
         profiles={} if profile is None else dict(kind.profiles),
     )
 
@@ -118,6 +121,7 @@ def stand_in(facts: SystemFacts) -> type[MemorySystem]:
     namespace |= {"requirements": facts.declared, "__doc__": facts.about}
     namespace |= {"profiles": facts.profiles, "profile_for": classmethod(lambda cls, settings: facts.profile)}
     namespace |= {"passages_for": classmethod(lambda cls, settings: facts.passages)}
+    namespace |= {"recall_writes": facts.recall_writes}
     namespace |= {"requirements_for": classmethod(lambda cls, settings: facts.needed)}
     namespace |= {"__signature__": inspect.Signature(given)}  # which inspect reads
     made: type[MemorySystem] = type(facts.name, (MemorySystem,), namespace)

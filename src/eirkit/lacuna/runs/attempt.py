@@ -20,18 +20,19 @@ from eirkit.lacuna.findings.causes import score
 from eirkit.lacuna.findings.fates import memory_record
 from eirkit.lacuna.memories.budgets import PromptBudget
 from eirkit.lacuna.memories.calls import usage_of
-from eirkit.lacuna.memories.memory import MemoryUsage
-from eirkit.lacuna.memories.plan import MemoryPool, memory_factory
+from eirkit.lacuna.memories.memory import MemorySystem, MemoryUsage
+from eirkit.lacuna.memories.plan import MemoryPlan, MemoryPool, memory_factory
 from eirkit.lacuna.models.model import LENGTH, NO_USAGE, Model
 from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.lacuna.runs.cells import Cell
 from eirkit.lacuna.runs.family import TaskFamily, Unrecovered
+from eirkit.lacuna.runs.ingestion import Ingestion
 from eirkit.lacuna.runs.sessions import lost_answer_of
 from eirkit.lacuna.tasks.task import GeneratedTask, TaskInstance
 from eirkit.records.database import FinishedRun
 from eirkit.records.events import Answer, Decision, Verdicts, WrongStep, encode_events
 from eirkit.records.money import exact_sum
-from eirkit.records.runs import Failure, MemoryRun, RunRecord, RunUsage
+from eirkit.records.runs import Failure, MemoryRun, RunRecord, RunUsage, SharedIngestion
 from eirkit.records.settings import RecoveryProbe
 
 
@@ -49,11 +50,25 @@ class CellContext:
     renderer: Renderer = render  # looked up once per cell, because the lookup takes as long as many steps
 
 
-async def attempt(context: CellContext, task: GeneratedTask, memories: MemoryPool) -> FinishedRun | Failure:
-    """Run one task to its end and score it."""
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """What a run used of its memory system, and the part of it for which another run asked."""
+
+    usage: MemoryUsage
+    shared: SharedIngestion | None = None
+
+
+async def attempt(
+    context: CellContext, task: GeneratedTask, memories: MemoryPool, ingestion: Ingestion | None = None
+) -> FinishedRun | Failure:
+    """Run one task to its end and score it.
+
+    Args:
+        ingestion: of the conversation, for several runs of which this is one.
+    """
     trace = Trace()
     try:
-        used = await run_session(context, task, memories, trace)
+        used = await run_session(context, task, memories, trace, ingestion)
         return finished_run(context, task, trace, used)
     except (SpendCapReached, UsageError):
         raise  # the user's own limit or input, not a failure of the run
@@ -62,21 +77,57 @@ async def attempt(context: CellContext, task: GeneratedTask, memories: MemoryPoo
 
 
 async def run_session(
-    context: CellContext, task: GeneratedTask, memories: MemoryPool, trace: Trace
-) -> MemoryUsage | None:
+    context: CellContext,
+    task: GeneratedTask,
+    memories: MemoryPool,
+    trace: Trace,
+    ingestion: Ingestion | None = None,
+) -> MemoryUse | None:
     """Run one task to its end into a trace, and return the usage of its memory system, if it has one.
 
     Errors are raised unchanged; the trace keeps the events so far.
+
+    Args:
+        ingestion: of the conversation, for several runs of which this is one.
     """
     session, plan = session_of(context, task), context.cell.memory_plan
     if plan is None:
         await drive(session, context.model, trace=trace)
         return None
-    async with memories.scope(plan, context.cell.run_id(task.spec.seed), task) as memory:
-        weigh = context.family.weighs_holdings
-        budget = PromptBudget.of(context.cell.access.budget, memory_factory().passages_asked(plan))
-        await drive(session, context.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh, budget=budget)
-        return await usage_of(memory, plan.seconds)
+    run = context.cell.run_id(task.spec.seed)
+    if ingestion is None:
+        async with memories.scope(plan, run, task) as memory:
+            return MemoryUse(await _ask(context, session, memory, plan, trace))
+    if ingestion.error is not None:
+        raise ingestion.error
+    try:
+        if memories.holds(plan, ingestion.run):
+            async with memories.scope(plan, run, task, goes_on=True) as memory:
+                if await ingestion.is_intact(memory, plan.seconds):
+                    ingestion.take_over(session, trace)
+                    begun, shared = await usage_of(memory, plan.seconds), ingestion.shared
+                    ended = await _ask(context, session, memory, plan, trace)
+                    return MemoryUse(ingestion.usage_since(begun, ended), shared)
+        ingestion.run = ""
+        async with memories.scope(plan, run, task) as memory:
+            await ingestion.take_in(session, memory, trace, run, plan.seconds)
+            return MemoryUse(await _ask(context, session, memory, plan, trace))
+    except SpendCapReached:
+        raise
+    except Exception as error:
+        if not ingestion.run:
+            ingestion.error = error
+        raise
+
+
+async def _ask(
+    context: CellContext, session: Session, memory: MemorySystem, plan: MemoryPlan, trace: Trace
+) -> MemoryUsage:
+    """Run a session to its end with a memory, and return the usage of the memory."""
+    weigh = context.family.weighs_holdings
+    budget = PromptBudget.of(context.cell.access.budget, memory_factory().passages_asked(plan))
+    await drive(session, context.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh, budget=budget)
+    return await usage_of(memory, plan.seconds)
 
 
 def session_of(context: CellContext, task: GeneratedTask) -> Session:
@@ -88,9 +139,7 @@ def session_of(context: CellContext, task: GeneratedTask) -> Session:
     return session
 
 
-def finished_run(
-    context: CellContext, task: GeneratedTask, trace: Trace, used: MemoryUsage | None = None
-) -> FinishedRun:
+def finished_run(context: CellContext, task: GeneratedTask, trace: Trace, used: MemoryUse | None = None) -> FinishedRun:
     """Return the records of a run that has ended.
 
     Args:
@@ -108,10 +157,11 @@ def finished_run(
         consultations, plan = trace.consultations, context.cell.memory_plan
         limit = None if plan is None else plan.limit
         memory = structs.replace(
-            memory_record(used, consultations, judged.lookups),
+            memory_record(used.usage, consultations, judged.lookups),
             limit=limit,
             floor=context.family.floor(task, trace, limit),
             profile=memory_factory().profile_record(plan),
+            shared=used.shared,
         )
     record = structs.replace(
         _begun(context, task, trace),

@@ -130,6 +130,9 @@ class ConversationTasks(TaskFamily[ConversationSpec, Conversation]):
     def weighs_holdings(self) -> bool:
         return False
 
+    def ingests_first(self, task: Conversation) -> bool:
+        return len({question.after for question in task.questions}) == 1
+
     def floor(self, task: Conversation, trace: Trace, limit: int | None) -> None:
         return None
 

@@ -6,7 +6,7 @@ they replace it: their tokens for each character of a prompt, their output, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from math import ceil
@@ -27,6 +27,7 @@ from eirkit.lacuna.models.prices import CHARS_PER_TOKEN, MILLION, Estimate, Pric
 from eirkit.lacuna.runs.budget import Budget, asks_paid_model
 from eirkit.lacuna.runs.cells import Cell, RunPlan, unrecovered_in
 from eirkit.lacuna.runs.family import Unrecovered, family_of
+from eirkit.lacuna.runs.ingestion import cells_that_share
 from eirkit.lacuna.tasks.generation import generate
 from eirkit.records.database import DATABASE, SweepDatabase
 from eirkit.records.money import MEMORY, NOTHING, Journal, ModelCalls, exact_usd, journal_of
@@ -95,6 +96,7 @@ class RecordedRuns:
     journal: Journal = field(default_factory=Journal)
     attempts: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # of finished runs, by cell and seed
     calls: Mapping[str, int] = field(default_factory=dict)  # that finished runs took, by run; cached replies too
+    shared: Container[str] = ()  # finished runs that went on with what another had given the memory
 
     def paid_calls(self, cell: Cell, seed: int) -> int:
         """Return how many calls of a finished run were paid for, also before it was cut short and continued."""
@@ -106,13 +108,16 @@ def read_recorded(folder: Path, *, control: bool = False) -> RecordedRuns:
     """Return the payments of a folder, and its finished runs, or those of its control."""
     attempts: dict[str, dict[int, int]] = {}
     calls: dict[str, int] = {}
+    sharing: set[str] = set()
     if not (folder / DATABASE).exists():
         return RecordedRuns()
     with SweepDatabase(folder) as database:
         for record in database.records(control=control):
             attempts.setdefault(record.cell, {})[record.seed] = record.usage.attempt
             calls[record.run] = record.usage.calls
-        return RecordedRuns(journal_of(database) or Journal(), attempts, calls)
+            if record.memory is not None and record.memory.shared is not None:
+                sharing.add(record.run)
+        return RecordedRuns(journal_of(database) or Journal(), attempts, calls, sharing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +167,14 @@ class CellEstimate:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryCosts:
+    """What the model of a memory system has cost in a finished run, on average."""
+
+    run_usd: Decimal = NOTHING  # that gave it the conversation
+    sharing_usd: Decimal = NOTHING  # that went on with what another had given it; nothing before there is one
+
+
+@dataclass(frozen=True, slots=True)
 class _Trial:
     """The runs of a cell with the reference agent."""
 
@@ -174,6 +187,7 @@ class _Trial:
     reply_chars: int
     more_calls: int  # that follow if no reply has an answer
     more_chars: int  # of their prompts
+    sharing: int = 0  # of the seeds left, those whose run goes on with what another gives the memory
 
     def expected(self, price: Price | None) -> Estimate:
         """Return the estimate if the model writes as the reference agent does."""
@@ -182,7 +196,7 @@ class _Trial:
         again = ceil(self.more_calls * times), ceil(self.more_chars * times)
         return estimate(calls, prompts, replies, self.cell.options.max_tokens, price, again)
 
-    def calibrated(self, price: Price | None, seen: ModelAssumption, memory_usd: Decimal) -> Estimate:
+    def calibrated(self, price: Price | None, seen: ModelAssumption, memory: MemoryCosts) -> Estimate:
         """Return the estimate if the calls to come are as those that were paid for."""
         plain, times = self.expected(price), seen.calls_ratio * len(self.left) / self.runs
         calls, inputs = ceil(self.calls * times), ceil(self.prompt_chars * times * seen.tokens_per_char)
@@ -190,7 +204,8 @@ class _Trial:
         if price is None:
             return Estimate(calls, inputs, outputs, None, None)
         cost = (inputs - cached) * price.input + cached * price.cached + outputs * price.output
-        usd = float(cost / MILLION + memory_usd * len(self.left))
+        memory_usd = memory.run_usd * (len(self.left) - self.sharing) + memory.sharing_usd * self.sharing
+        usd = float(cost / MILLION + memory_usd)
         return Estimate(calls, inputs, outputs, usd, None if plain.most_usd is None else max(plain.most_usd, usd))
 
 
@@ -222,6 +237,7 @@ def estimate_plan(
             unrecovered_by_run[cell.run_id(seed)] = unrecovered_in(trace.decisions)
             exchanges += trace.exchanges
         trials.append(_trial(cell, left, done, len(tried), exchanges))
+    trials = _with_sharing(trials, plan)
     found: dict[str, list[CellEstimate]] = {}
     for trial in trials:
         found.setdefault(trial.cell.first.id, []).append(_cell_estimate(trial, trials, known, budget))
@@ -235,6 +251,22 @@ def estimate_plan(
         )
         for parts in found.values()
     ]
+
+
+def _with_sharing(trials: Sequence[_Trial], plan: RunPlan) -> list[_Trial]:
+    """Return the trials with how many of their runs need not give the memory a conversation."""
+    alike = cells_that_share(plan.plan())
+    begun: dict[str, set[int]] = {}  # seeds of which a run is left that does, by the first of the cells that share
+    found = []
+    for trial in trials:
+        cell = trial.cell
+        group = alike.get(cell.id, ())
+        if trial.left and group and family_of(cell.task).ingests_first(generate(cell.task.with_seed(trial.left[0]))):
+            seeds = begun.setdefault(group[0][0].id, set())
+            trial = replace(trial, sharing=len(seeds.intersection(trial.left)))
+            seeds.update(trial.left)
+        found.append(trial)
+    return found
 
 
 def _trial(
@@ -258,16 +290,16 @@ def _trial(
 def _cell_estimate(trial: _Trial, trials: Sequence[_Trial], known: RecordedRuns, budget: Budget) -> CellEstimate:
     cell, runs = trial.cell, len(trial.left)
     price, paid = budget.price_of(cell.model, cell.options), known.journal.models.get(cell.model)
-    memory = _memory_usd([one for one in trials if one.cell.access.memory == cell.access.memory], known)
+    memory = _memory_costs([one for one in trials if one.cell.access.memory == cell.access.memory], known)
     is_partial = memory is None and asks_paid_model(cell)
     if paid is None or not paid.calls or not paid.chars:
         expected = trial.expected(price)
-        if memory and expected.cost_usd is not None:
+        if memory is not None and memory.run_usd and expected.cost_usd is not None:
             assumed = _assumed(cell.model, trial.reply_chars / CHARS_PER_TOKEN, trial.calls)
             expected = trial.calibrated(price, assumed, memory)
         return CellEstimate(cell, runs, runs, expected, is_partial=is_partial)
     seen = _calibration(cell.model, paid, [one for one in trials if one.cell.model == cell.model], known)
-    expected = trial.calibrated(price, seen, memory or NOTHING)
+    expected = trial.calibrated(price, seen, memory or MemoryCosts())
     return CellEstimate(cell, runs, runs, expected, seen, is_partial)
 
 
@@ -292,11 +324,20 @@ def _assumed(model: str, output_tokens: float, calls: int) -> ModelAssumption:
     return ModelAssumption(model, 0, 1 / CHARS_PER_TOKEN, 0.0, output_tokens / max(1, calls), calls_ratio=1.0)
 
 
-def _memory_usd(trials: Sequence[_Trial], known: RecordedRuns) -> Decimal | None:
-    """Return what the model of a memory system has cost in a finished run, on average; None before there is one."""
+def _memory_costs(trials: Sequence[_Trial], known: RecordedRuns) -> MemoryCosts | None:
+    """Return what the model of a memory system has cost in finished runs, on average; None before there is one."""
     attempts = known.journal.attempts
-    spent = [attempts[n].usd.get(MEMORY, NOTHING) for trial in trials for n in trial.done.values() if n in attempts]
-    return sum(spent, NOTHING) / len(spent) if spent else None
+    alone: list[Decimal] = []
+    sharing: list[Decimal] = []
+    for trial in trials:
+        for seed, number in trial.done.items():
+            if trial.cell.run_id(seed) in known.shared:
+                sharing.append(attempts[number].usd.get(MEMORY, NOTHING) if number in attempts else NOTHING)
+            elif number in attempts:
+                alone.append(attempts[number].usd.get(MEMORY, NOTHING))
+    if not alone:
+        return None
+    return MemoryCosts(sum(alone, NOTHING) / len(alone), sum(sharing, NOTHING) / max(1, len(sharing)))
 
 
 def cap_of_next_run(estimates: Sequence[CellEstimate], journal: Journal) -> Decimal | None:

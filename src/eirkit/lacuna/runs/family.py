@@ -104,6 +104,10 @@ class TaskFamily(ABC, Generic[Spec, Task]):
         """True if what must be held follows from the parameters, so that the holdings of a memory are weighed."""
 
     @abstractmethod
+    def ingests_first(self, task: Task) -> bool:
+        """True if a memory is given everything before it is asked for anything."""
+
+    @abstractmethod
     def floor(self, task: Task, trace: Trace, limit: int | None) -> RunFloor | None:
         """Return what was needed and held at each cut, if that is known."""
 

@@ -109,6 +109,9 @@ class NumberTasks(TaskFamily[TaskSpec, TaskInstance]):
     def weighs_holdings(self) -> bool:
         return self.workload.closed_form
 
+    def ingests_first(self, task: TaskInstance) -> bool:
+        return False
+
     def floor(self, task: TaskInstance, trace: Trace, limit: int | None) -> RunFloor | None:
         if not self.workload.closed_form:
             return None

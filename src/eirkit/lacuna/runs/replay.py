@@ -36,7 +36,7 @@ from eirkit.lacuna.models.factory import make_model, split_model
 from eirkit.lacuna.models.model import Model, Reply, Request, close_model
 from eirkit.lacuna.models.replay import recorded_reply
 from eirkit.lacuna.models.scrubber import Scrubber
-from eirkit.lacuna.runs.attempt import CellContext, attempt, finished_run, session_of
+from eirkit.lacuna.runs.attempt import CellContext, MemoryUse, attempt, finished_run, session_of
 from eirkit.lacuna.runs.cells import Cell, recorded_cell
 from eirkit.lacuna.runs.manifest import SystemMessages
 from eirkit.lacuna.runs.workers import CellBatch, cell_context_of
@@ -155,7 +155,7 @@ def differing(then: RunRecord, now: RunRecord, *, exact: bool = True) -> list[st
     """Return the fields in which two records of a run differ.
 
     Args:
-        exact: whether times must be equal too, up to rounding.
+        exact: whether times must be equal too, up to rounding, and who took in the conversation.
     """
     calls = max(1, then.usage.calls + then.usage.memory_calls)
     margin = (calls + 1) * ROUNDING_SECONDS if exact else math.inf
@@ -165,7 +165,7 @@ def differing(then: RunRecord, now: RunRecord, *, exact: bool = True) -> list[st
         if not (isinstance(old, Struct) and isinstance(new, Struct)):
             changed += [] if old == new else [name]
             continue
-        for part in sorted(set(old.__struct_fields__) - {"attempt"}):
+        for part in sorted(set(old.__struct_fields__) - {"attempt", *(() if exact else ("shared",))}):
             a, b = getattr(old, part), getattr(new, part)
             if isinstance(a, MemoryProfile) and isinstance(b, MemoryProfile) and a.passages_from == OWN_NUMBER:
                 # Recorded before searches asked for the vendor's number.
@@ -191,7 +191,7 @@ def _scored_again(
 
 def _played(
     context: CellContext, task: GeneratedTask, record: RunRecord, events: Sequence[Event]
-) -> tuple[Trace, MemoryUsage | None]:
+) -> tuple[Trace, MemoryUse | None]:
     """Return the trace of a run whose replies and passages are taken from its events, and the usage of its memory."""
     given = iter([event for event in events if isinstance(event, (ModelExchange, MemoryExchange))])
     session, trace = session_of(context, task), Trace()
@@ -214,8 +214,10 @@ def _played(
         raise DiffersError("it has replies after its end")
     trace.ending = session.ending
     memory = record.memory
-    used = None if memory is None else MemoryUsage(**{name: getattr(memory, name) for name in _IN_MEMORY_RECORD})
-    return trace, used
+    if memory is None:
+        return trace, None
+    used = MemoryUsage(**{name: getattr(memory, name) for name in _IN_MEMORY_RECORD})
+    return trace, MemoryUse(used, memory.shared)
 
 
 def _consultation(

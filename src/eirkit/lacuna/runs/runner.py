@@ -25,15 +25,17 @@ from eirkit.lacuna.models.factory import protocol_of
 from eirkit.lacuna.models.metered import Metered
 from eirkit.lacuna.models.model import Model
 from eirkit.lacuna.models.scrubber import Scrubber
-from eirkit.lacuna.runs.attempt import CellContext, cause_of
+from eirkit.lacuna.runs.attempt import cause_of
 from eirkit.lacuna.runs.budget import Budget, ModelPool, is_scripted
 from eirkit.lacuna.runs.cells import Cell, Planned, RunPlan, unrecovered_in
 from eirkit.lacuna.runs.family import Unrecovered
+from eirkit.lacuna.runs.ingestion import cells_that_share
 from eirkit.lacuna.runs.manifest import SystemMessages
 from eirkit.lacuna.runs.store import RunStore
 from eirkit.lacuna.runs.workers import (
     Admission,
     CellBatch,
+    CellRuns,
     RunQueue,
     cell_context_of,
     is_free,
@@ -214,6 +216,7 @@ class Execution:
         self._left = {cell.id: len(self._seeds_left(cell, seeds)) for cell, seeds in plan.plan()}
         self._runs, self._failed, self._steps = len(plan) - sum(self._left.values()), 0, 0
         self._cells = sum(not left for left in self._left.values())
+        self._alike = cells_that_share(plan.plan())
         # Cells that depend on others, such as the arms of a rescue, run after those have ended.
         self._rounds = (False, True) if any(cell.follows for cell, _ in plan.plan()) else (False,)
 
@@ -281,20 +284,31 @@ class Execution:
             which = one if skipped == 1 else f"{skipped} cells were skipped because their"
             self.stopped += (f"{which} memory system kept failing",)
 
-    def _work(self, models: Sequence[Model], following: bool) -> Iterator[tuple[CellContext, Sequence[int]]]:
+    def _work(self, models: Sequence[Model], following: bool) -> Iterator[list[CellRuns]]:
         """Yield the remaining work of some models, in the order of the plan."""
         rules, scrub = SystemMessages(), Scrubber.of_environment(os.environ)
         for share in self._shares(following, lambda cell: any(self.pool.of(cell) is model for model in models)):
-            yield cell_context_of(share, self.pool.of(share.cell), rules, scrub), share.seeds
+            model = self.pool.of(share.cell)
+            yield [(cell_context_of(one, model, rules, scrub), one.seeds) for one in (share, *share.others)]
 
     def _shares(self, following: bool, wanted: Callable[[Cell], bool]) -> Iterator[CellBatch]:
         for cell, seeds in self.plan.plan():
             if (cell.follows is not None) != following or not wanted(cell):
                 continue
+            if cell.id in self._alike:
+                yield from self._together(cell)
+                continue
             left = self._seeds_left(cell, seeds)
             unrecovered = self._unrecovered(cell.follows, left) if cell.follows is not None else {}
             if ready := [seed for seed in left if seed in unrecovered] if following else left:
                 yield CellBatch(cell, ready, self.plan.texts, unrecovered)
+
+    def _together(self, cell: Cell) -> Iterator[CellBatch]:
+        """Yield the runs that remain of a cell and of those that differ from it in their budget, at the first one."""
+        alike = self._alike[cell.id]
+        left = [CellBatch(one, rest, self.plan.texts) for one, seeds in alike if (rest := self._seeds_left(one, seeds))]
+        if cell.id == alike[0][0].id and left:
+            yield replace(left[0], others=left[1:])
 
     def _unrecovered(self, control: Cell, seeds: Iterable[int]) -> dict[int, Unrecovered]:
         """Return the unrecovered inputs in the runs of a control arm; failed runs are left out."""

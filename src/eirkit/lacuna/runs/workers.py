@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,7 @@ from eirkit.lacuna.runs.budget import FREE, Budget, asks_paid_model
 from eirkit.lacuna.runs.cells import Cell
 from eirkit.lacuna.runs.estimate import DEARER_TIMES, estimate_run
 from eirkit.lacuna.runs.family import Unrecovered, family_of
+from eirkit.lacuna.runs.ingestion import Ingestion
 from eirkit.lacuna.runs.manifest import SystemMessages
 from eirkit.lacuna.runs.store import RunStore
 from eirkit.lacuna.tasks.generation import generate_many
@@ -57,6 +59,7 @@ class CellBatch:
     unrecovered: Mapping[int, Unrecovered] = field(
         default_factory=dict
     )  # by seed, for a cell that depends on the runs of another
+    others: Sequence[CellBatch] = ()  # of cells that differ from this one only in their budget
 
 
 def is_free(cell: Cell) -> bool:
@@ -79,13 +82,52 @@ def cell_context_of(work: CellBatch, model: Model, rules: SystemMessages, scrub:
     )
 
 
+CellRuns = tuple[CellContext, Sequence[int]]  # runs of a cell
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRuns:
+    """Runs of one task, of cells that differ only in their budget; mostly there is one."""
+
+    task: GeneratedTask
+    contexts: Sequence[CellContext]
+
+    def ingestion(self) -> Ingestion | None:
+        """Return what its runs share, if they can."""
+        shares = len(self.contexts) > 1 and self.contexts[0].family.ingests_first(self.task)
+        return Ingestion() if shares else None
+
+
+def runs_of(cells: Sequence[CellRuns]) -> Iterator[TaskRuns]:
+    """Yield the runs of some cells that differ only in their budget, task by task."""
+    (first, seeds), *others = cells
+    if not others:
+        for task in generate_many(first.cell.task, seeds):
+            yield TaskRuns(task, (first,))
+        return
+    every = dict.fromkeys(seed for _, seeds in cells for seed in seeds)
+    wanted = [(context, frozenset(seeds)) for context, seeds in cells]
+    for task in generate_many(first.cell.task, list(every)):
+        yield TaskRuns(task, [context for context, seeds in wanted if task.spec.seed in seeds])
+
+
 def split_batches(work: Iterable[CellBatch]) -> Iterator[CellBatch]:
     """Yield batches small enough for a worker."""
     for share in work:
         cell = share.cell
+        if share.others:
+            yield from _by_seed((replace(share, others=()), *share.others))
+            continue
         size = SHARES.get(split_model(cell.model)[0], 1) if cell.access.memory is None else 1
         for start in range(0, len(share.seeds), size):
             yield replace(share, seeds=share.seeds[start : start + size])
+
+
+def _by_seed(batches: Sequence[CellBatch]) -> Iterator[CellBatch]:
+    """Yield a batch for each seed, with the other cells that have it."""
+    for seed in dict.fromkeys(seed for batch in batches for seed in batch.seeds):
+        first, *others = (replace(batch, seeds=[seed]) for batch in batches if seed in batch.seeds)
+        yield replace(first, others=others)
 
 
 def run_batch(share: CellBatch) -> list[FinishedRun | Failure]:
@@ -98,14 +140,21 @@ _memories = MemoryPool()  # of this worker: starting a process for each batch wo
 
 async def _perform(share: CellBatch) -> list[FinishedRun | Failure]:
     model = make_model(share.cell.model, share.cell.options)
-    context = cell_context_of(share, model, SystemMessages(), Scrubber.of_environment(os.environ))
+    rules, scrub = SystemMessages(), Scrubber.of_environment(os.environ)
+    cells = [(cell_context_of(one, model, rules, scrub), one.seeds) for one in (share, *share.others)]
     try:
-        runs = (attempt(context, task, _memories) for task in generate_many(share.cell.task, share.seeds))
-        return await asyncio.gather(*runs) if isinstance(model, Batching) else [await run for run in runs]
+        units = map(_attempts, runs_of(cells))
+        done = await asyncio.gather(*units) if isinstance(model, Batching) else [await unit for unit in units]
+        return [outcome for outcomes in done for outcome in outcomes]
     finally:
         # A worker of Ray may outlive the sweep, and must not keep anything open.
         await _memories.close(keep_processes=parent_process() is not None)
         await close_model(model)
+
+
+async def _attempts(unit: TaskRuns) -> list[FinishedRun | Failure]:
+    ingestion = unit.ingestion()
+    return [await attempt(context, unit.task, _memories, ingestion) for context in unit.contexts]
 
 
 def run_on_engine(engine: Engine, work: Iterable[CellBatch]) -> Iterator[list[FinishedRun | Failure]]:
@@ -120,13 +169,13 @@ def run_on_engine(engine: Engine, work: Iterable[CellBatch]) -> Iterator[list[Fi
     for outcome in engine.map(run_batch, noted()):
         if isinstance(outcome, LostPiece):
             share = given[outcome.number]
-            yield [_lost(share, seed, outcome.reason) for seed in share.seeds]
+            lost = [(one.cell, seed) for one in (share, *share.others) for seed in one.seeds]
+            yield [_lost(cell, seed, f"one of {len(lost)} runs in a batch {outcome.reason}") for cell, seed in lost]
         else:
             yield outcome.value
 
 
-def _lost(share: CellBatch, seed: int, reason: str) -> Failure:
-    cell = share.cell
+def _lost(cell: Cell, seed: int, reason: str) -> Failure:
     return Failure(
         run=cell.run_id(seed),
         cell=cell.id,
@@ -135,7 +184,7 @@ def _lost(share: CellBatch, seed: int, reason: str) -> Failure:
         model=cell.model,
         condition=cell.access.memory or cell.access.condition,
         kind="worker",
-        message=f"one of {len(share.seeds)} runs in a batch {reason}",
+        message=reason,
         steps=0,
         usage=RunUsage(),
     )
@@ -145,9 +194,6 @@ BATCH = 16  # runs of reference agents stored together: about 50 ms of work
 LONGEST_UNSTORED = 0.25  # seconds; with a memory system one run can take minutes, which an interrupt must not cost
 FAILURES_IN_A_ROW = 16  # failures in a row after which a model is skipped
 
-Work = tuple[CellContext, GeneratedTask]
-
-
 Report = Callable[[Sequence[RunRecord | Failure]], None]  # receives the runs that ended, scored or not
 
 
@@ -155,7 +201,7 @@ class RunQueue:
     """The pending runs of one model.
 
     Args:
-        work: the remaining cells with their remaining seeds.
+        work: the remaining cells with their remaining seeds; those that differ only in their budget together.
         report: called with every run once it is stored.
         make: makes the models of memory systems that call one.
         admission: lets runs start and keeps their accounts.
@@ -164,7 +210,7 @@ class RunQueue:
     def __init__(
         self,
         name: str,
-        work: Iterable[tuple[CellContext, Sequence[int]]],
+        work: Iterable[Sequence[CellRuns]],
         store: RunStore,
         report: Report,
         make: ModelMaker = make_model,
@@ -175,22 +221,25 @@ class RunQueue:
         self.stopped: str | None = None  # why runs were left out
         self.cap: SpendCapReached | None = None  # set if the spend cap is the reason
         self.skipped: list[str] = []  # cells whose memory system kept failing
-        self._failures_in_a_row = 0
+        self._failures_in_a_row = 0  # for other reasons than a memory
+        self._failing: Counter[str] = Counter()  # failures of a memory in a row, by cell
         self._stream = self._tasks()
 
     async def run_in_order(self) -> None:
         """Run everything in order, storing several runs at a time."""
         memories, finished, stored = MemoryPool(self.make), [], time.monotonic()
         try:
-            for context, task in self._stream:
-                outcome = await self._attempt(context, task, memories)
-                if isinstance(outcome, FinishedRun):
-                    finished.append(outcome)
-                if len(finished) >= BATCH or time.monotonic() - stored >= LONGEST_UNSTORED:
-                    ready, finished = finished, []  # cleared before writing, so that an error cannot store them twice
-                    self._commit(ready, durable=False)
-                    stored = time.monotonic()
-                    await asyncio.sleep(0)  # the only moment at which an interrupt can arrive
+            for unit in self._stream:
+                ingestion = unit.ingestion()
+                for context in unit.contexts:
+                    outcome = await self._attempt(context, unit.task, memories, ingestion)
+                    if isinstance(outcome, FinishedRun):
+                        finished.append(outcome)
+                    if len(finished) >= BATCH or time.monotonic() - stored >= LONGEST_UNSTORED:
+                        ready, finished = finished, []  # cleared before writing: an error cannot store them twice
+                        self._commit(ready, durable=False)
+                        stored = time.monotonic()
+                        await asyncio.sleep(0)  # the only moment at which an interrupt can arrive
         finally:
             self._commit(finished, durable=False)
             await memories.close()
@@ -202,37 +251,45 @@ class RunQueue:
     async def _worker(self) -> None:
         memories = MemoryPool(self.make)
         try:
-            for context, task in self._stream:
-                outcome = await self._attempt(context, task, memories)
-                if isinstance(outcome, FinishedRun):
-                    self._commit([outcome], durable=True)
+            for unit in self._stream:
+                ingestion = unit.ingestion()
+                for context in unit.contexts:
+                    outcome = await self._attempt(context, unit.task, memories, ingestion)
+                    if isinstance(outcome, FinishedRun):
+                        self._commit([outcome], durable=True)
         finally:
             await memories.close()
 
-    def _tasks(self) -> Iterator[Work]:
-        for context, seeds in self.work:
-            for task in generate_many(context.cell.task, seeds):
+    def _tasks(self) -> Iterator[TaskRuns]:
+        for cells in self.work:
+            for unit in runs_of(cells):
                 if self.stopped is not None:
                     return
-                if context.cell.id in self.skipped:
+                if self.skipped and all(context.cell.id in self.skipped for context, _ in cells):
                     break
-                yield context, task
+                yield unit
 
-    async def _attempt(self, context: CellContext, task: GeneratedTask, memories: MemoryPool) -> FinishedRun | None:
+    async def _attempt(
+        self, context: CellContext, task: GeneratedTask, memories: MemoryPool, ingestion: Ingestion | None
+    ) -> FinishedRun | None:
+        if self.stopped is not None or context.cell.id in self.skipped:  # since the first run of the task
+            return None
+        is_repeated = ingestion is not None and ingestion.error is not None  # it fails as a run before it did
         try:
-            outcome = await self._paid(context, task, memories)
+            outcome = await self._paid(context, task, memories, ingestion)
         except SpendCapReached as reached:
             self.stopped, self.cap = str(reached), reached
             return None
         if isinstance(outcome, Failure):
-            self._fail(context, outcome)
+            self._fail(context, outcome, is_repeated=is_repeated)
         if not isinstance(outcome, FinishedRun):
             return None
         self._failures_in_a_row = 0
+        self._failing.pop(context.cell.id, None)
         return outcome
 
     async def _paid(
-        self, context: CellContext, task: GeneratedTask, memories: MemoryPool
+        self, context: CellContext, task: GeneratedTask, memories: MemoryPool, ingestion: Ingestion | None
     ) -> FinishedRun | Failure | None:
         """Attempt a run on its own account; its record names the attempt if the journal does."""
         if isinstance(context.model, Reference) and context.cell.memory_plan is None:
@@ -240,7 +297,7 @@ class RunQueue:
         async with self.admission.admit(context, task.spec.seed) as account:
             if self.stopped is not None:  # while it waited
                 return None
-            outcome = await attempt(context, task, memories)
+            outcome = await attempt(context, task, memories, ingestion)
         if isinstance(outcome, FinishedRun):
             self.admission.learn(context.cell, account)
         if not account.is_written:
@@ -250,13 +307,17 @@ class RunQueue:
         usage = structs.replace(outcome.record.usage, attempt=account.attempt)
         return structs.replace(outcome, record=structs.replace(outcome.record, usage=usage))
 
-    def _fail(self, context: CellContext, failure: Failure) -> None:
+    def _fail(self, context: CellContext, failure: Failure, *, is_repeated: bool) -> None:
         self.store.fail(failure)
-        self._failures_in_a_row += 1
-        if self._failures_in_a_row >= FAILURES_IN_A_ROW and failure.kind == "memory":
-            self.skipped.append(context.cell.id)  # only this cell, because others have other memory systems or none
-            self._failures_in_a_row = 0
-        elif self._failures_in_a_row >= FAILURES_IN_A_ROW:
+        cell = context.cell.id
+        if failure.kind == "memory":
+            self._failing[cell] += 1
+            if self._failing[cell] == FAILURES_IN_A_ROW:
+                self.skipped.append(cell)  # only this cell, because others have other memory systems or none
+            self.report([failure])
+            return
+        self._failures_in_a_row += not is_repeated
+        if self._failures_in_a_row >= FAILURES_IN_A_ROW:
             self.stopped = (
                 f"{self.name}: {FAILURES_IN_A_ROW} runs in a row failed ({failure.kind}), so the rest was skipped; "
                 "fix the cause and resume"

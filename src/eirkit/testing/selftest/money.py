@@ -25,7 +25,8 @@ def every_cent(observed: Observed) -> Iterator[str]:
     """Yield a difference between the rows and the bill."""
     rows = () if observed.summary is None else observed.summary.rows
     told = sum(row.cost_usd or 0.0 for row in rows)
-    told += sum(row.memory_system.cost_usd or 0.0 for row in rows if row.memory_system is not None)
+    systems = [row.memory_system for row in rows if row.memory_system is not None]
+    told += sum((system.cost_usd or 0.0) - (system.shared_usd or 0.0) for system in systems)
     if abs(told - bill(observed)) > _DOLLARS:
         yield f"the rows cost ${told:.6f}; the bill is ${bill(observed):.6f}"
 
