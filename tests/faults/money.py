@@ -39,20 +39,22 @@ import openai
 from eirkit.errors import EirkitError, InputFileError
 from eirkit.lacuna.findings.summary import SUMMARY_SCHEMA
 from eirkit.lacuna.models.factory import make_model
-from eirkit.lacuna.models.model import Model, ModelOptions
+from eirkit.lacuna.models.message import Message
+from eirkit.lacuna.models.model import Model, ModelOptions, Request, TextForm
 from eirkit.lacuna.runs.budget import Budget, SpendingLimits
 from eirkit.lacuna.runs.cells import CellPlan
 from eirkit.lacuna.runs.journal import read_journal
 from eirkit.lacuna.runs.rescue import RescueSetup
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import open_plan, resume_sweep, start_sweep
+from eirkit.lacuna.scripted.reader import make_reader
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.records.database import DATABASE, SweepDatabase
 from eirkit.records.documents import MANIFEST, SUMMARY, read_struct
 from eirkit.records.money import Journal, exact_usd
 from eirkit.records.sweeps import Summary
 from tests.lacuna.batch_server import BatchServer
-from tests.lacuna.servers import Answer, ModelServer, Received, answers_as
+from tests.lacuna.servers import Answer, ModelServer, Received, answers_as, now
 from tests.processes import completed, running, wait_until
 
 HERE = "tests.faults.money"
@@ -63,15 +65,19 @@ CONNECTIONS = 4
 NOBODY = 65534  # the user to whom a folder of root's is read-only
 SERVER = "EIRKIT_FAULTS_SERVER"  # variable with its address
 ANSWERS = answers_as("recoverer")
+READER = make_reader(ModelOptions())
 
 SEEDS = range(4)
 TASKS = {"workload": "store-recall", "n": 6, "m": 3, "h": 1, "seeds": list(SEEDS), "model": "openai/any"}
+TALK = {"workload": "conversation", "preset": "small+sessions=2+questions=3", "budget": ["documented", "k=1", "k=9"]}
+TALK |= {"seeds": list(SEEDS), "model": "openai/any"}
 MEMORY = "tests.faults.thinking:Thinking"
 THINKING = {"memory": MEMORY, "memory_options": {MEMORY: {"model": f"{HERE}:served/any"}}}
 SUBJECTS: dict[str, dict[str, Any]] = {
     "paid": TASKS,
     "controlled": TASKS,
     "memory": {**TASKS, **THINKING},
+    "budgets": {**TALK, **THINKING},
     "batch": TASKS,
     "rescue": TASKS,
 }
@@ -89,7 +95,11 @@ def bill(body: Mapping[str, Any]) -> int:
 
 def answered(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the reply to a request, as a reference agent gives it, with the tokens that it costs."""
-    if len(body["messages"]) > 1:
+    if "Question: " in str(body["messages"][-1]["content"]):
+        asked = tuple(Message(one["role"], one["content"]) for one in body["messages"])
+        said = now(READER, Request(asked, form=TextForm())).text
+        reply = {"choices": [{"message": {"role": "assistant", "content": said}}]}
+    elif len(body["messages"]) > 1:  # of a task of numbers
         reply = json.loads(ANSWERS(Received("", {}, body)).body)
     else:  # what a memory asks is no prompt of a session
         reply = {"choices": [{"message": {"role": "assistant", "content": "noted"}}]}
@@ -169,7 +179,8 @@ class Subject:
     prices: Path
 
     def options(self) -> dict[str, Any]:
-        given = {"base_url": self.url, "connections": CONNECTIONS, "max_tokens": 20}
+        given: dict[str, Any] = {"base_url": self.url, "connections": CONNECTIONS, "max_tokens": 20}
+        given |= {"protocol": "text"} if self.name == "budgets" else {}
         return {**given, "base_url": self.batches, "extra": {"batch": 0.05}} if self.name == "batch" else given
 
     def start(self, out: Path, cap: Decimal | None) -> bool:
@@ -350,7 +361,8 @@ def check_rows(subject: Subject, folder: Path) -> None:
     sums = [exact_usd(summary.spending.control_usd)]
     for row in summary.rows:
         sums += [exact_usd(row.cost_usd or 0), exact_usd(row.unconfirmed_usd)]
-        sums += [exact_usd(row.memory_system.cost_usd or 0)] if row.memory_system else []
+        if row.memory_system is not None:
+            sums += [exact_usd(row.memory_system.cost_usd or 0), -exact_usd(row.memory_system.shared_usd or 0)]
     known = read_journal(folder)
     assert known is not None
     assert sum(sums) == known.spending.total_usd, f"the rows have {sum(sums)} of {known.spending.total_usd}"
@@ -375,7 +387,8 @@ def records(folder: Path) -> list[str]:
 def _lasting(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return {key: _lasting(item) for key, item in value.items() if not key.endswith("_seconds")}
+    # A kill changes who gave a memory the conversation.
+    return {key: _lasting(item) for key, item in value.items() if key != "shared" and not key.endswith("_seconds")}
 
 
 # --- the faults -------------------------------------------------------------------------------------------------------
@@ -602,6 +615,7 @@ def main(arguments: list[str]) -> int:
     print(f"{kills} kills, seed {seed}", flush=True)
     for module in (
         "lacuna.models.hosted",
+        "lacuna.runs.conversations",
         "lacuna.tasks.policies",
         "lacuna.tasks.workloads",
     ):
