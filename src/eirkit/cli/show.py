@@ -25,7 +25,7 @@ from eirkit.lacuna.models.model import ActionForm, NumberForm, TextForm
 from eirkit.lacuna.tasks.task import TaskInstance
 from eirkit.lacuna.tasks.workload import units_of
 from eirkit.records.events import ModelExchange
-from eirkit.records.settings import TEXT
+from eirkit.records.settings import DOCUMENTED, TEXT
 from eirkit.report.document import Document, Item, Listing, Section
 from eirkit.report.folders import kind_of, maker_of, records_of
 from eirkit.report.table import Cell, Column, Table, counted, listed
@@ -48,6 +48,7 @@ WAYS = (*ANSWER_MEASURES, *OUTCOME_MEASURES, *KIND_MEASURES)
 @click.argument("run_id", metavar="[RUN_ID]", required=False)
 @click.argument("step", metavar="[STEP]", type=click.IntRange(1), required=False)
 @option("--memory", type=NameList(), help="List only runs with these memory systems, or conditions such as whole.")
+@option("--budget", type=NameList(), help="List only runs with these budgets, as documented or tokens=2000.")
 @option("--model", type=NameList(), help="List only runs with these models.")
 @option("--seeds", type=SeedList(), help="List only runs with these seeds, as 3, 0,4,9 or 0:300 (300 excluded).")
 @option(
@@ -65,6 +66,7 @@ def show(
     run_id: str | None,
     step: int | None,
     memory: list[str] | None,
+    budget: list[str] | None,
     model: list[str] | None,
     seeds: Collection[int] | None,
     fates: tuple[str, ...],
@@ -89,7 +91,7 @@ def show(
         raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give a folder of `lacuna run` or `lacuna rescue`")
     with records_of(folder, plugins=plugins):
         runs = FolderRuns(folder)
-        chosen = RunFilter(memory, model, seeds, tuple(_way(name, runs) for name in fates))
+        chosen = RunFilter(memory, budget, model, seeds, tuple(_way(name, runs) for name in fates))
         if run_id is None:
             show(_runs(folder, runs, chosen, every))
             return
@@ -107,6 +109,7 @@ class RunFilter:
     """Which runs of a folder are listed; None and no fates: all."""
 
     memories: Collection[str] | None = None
+    budgets: Collection[str] | None = None
     models: Collection[str] | None = None
     seeds: Collection[int] | None = None
     ways: tuple[str, ...] = ()  # identifiers of fates or kinds of failures, one of which a run must have
@@ -118,10 +121,11 @@ class RunFilter:
             UsageError: a name fits no run of the folder.
         """
         found = list(range(runs.rows))
-        settings = runs.cells((*KEPT, "model", "seed"), found)
+        settings = runs.cells((*KEPT, "budget", "model", "seed"), found)
         kept = [row["memory"] or row["condition"] for row in settings]
         for option_name, wanted, column in (
             ("--memory", self.memories, kept),
+            ("--budget", self.budgets, [row["budget"] for row in settings]),
             ("--model", self.models, [row["model"] for row in settings]),
             ("--seeds", self.seeds, [row["seed"] for row in settings]),
         ):
@@ -148,7 +152,7 @@ def _way(name: str, runs: FolderRuns) -> str:
 
 def _runs(folder: Path, runs: FolderRuns, chosen: RunFilter, every: bool) -> Document:
     """Return the runs of a folder that were asked for, those with the most errors first."""
-    keys = ("run", "memory", "condition", "policy", "model", "h", "seed", "accuracy", FAILURE)
+    keys = ("run", "memory", "condition", "policy", "budget", "model", "h", "seed", "accuracy", FAILURE)
     places = chosen.rows(runs)
     rows = runs.cells(keys, places)
     failed = sum(row[FAILURE] is not None for row in rows)
@@ -179,7 +183,7 @@ def _runs(folder: Path, runs: FolderRuns, chosen: RunFilter, every: bool) -> Doc
 
 def _chosen(runs: FolderRuns, run_id: str, chosen: RunFilter) -> str:
     """Return the run with a name, given in full, by its beginning, as shortened in tables, or by its seed."""
-    rows = runs.cells(("run", "seed", "memory"), chosen.rows(runs))
+    rows = runs.cells(("run", "seed", "memory", "budget"), chosen.rows(runs))
     names, seeds = ([str(row[key]) for row in rows] for key in ("run", "seed"))
     if run_id in names:
         return run_id
@@ -191,7 +195,8 @@ def _chosen(runs: FolderRuns, run_id: str, chosen: RunFilter) -> str:
     several = by_seed or meant
     which = f"several runs of {runs.folder} fit" if several else f"no run of {runs.folder} is named"
     remedy = f"name one of {listed(several or names, SUGGESTED + 1)}" if names else "leave out --memory and --only"
-    more = ", or add --memory NAME" if by_seed and len({row["memory"] for row in rows}) > 1 else ""
+    apart = [name for name in ("memory", "budget") if len({row[name] for row in rows}) > 1]
+    more = f", or add --{apart[0]} NAME" if by_seed and apart else ""
     raise UsageError(f"{which} {run_id!r}; {remedy}{more}")
 
 
@@ -223,6 +228,7 @@ def _listing(folder: Path, run: LacunaRun, chosen: RunFilter) -> Document:
     fits = f", {len(rows)} of them in this way" if chosen.ways else ""
     access = run.record.setting.access
     whose = access.memory or access.policy or access.condition
+    whose += "" if access.budget == DOCUMENTED else f", {access.budget}"
     answer = f"{counts} {'is' if len(wrong) == 1 else 'are'} wrong in run {name} ({whose}){fits}."
     items = (Table("wrong-steps", f"Wrong {units.outcome}s", columns, tuple(rows)),) if rows else ()
     data = {"folder": str(folder), "run": name, "steps": len(run.verdicts), "wrong": rows}

@@ -132,4 +132,4 @@ def test_budgets_are_candidates_too(folder):
     assert {standing.name for standing in choice.ranking.standings} == set(BUDGETS)
     best = choice.ranking.standings[0]
     assert best.value == max(standing.value for standing in choice.ranking.standings)
-    assert choice.passages["tokens=400"] == "tokens=400"
+    assert choice.passages == {"documented": "5", "k=10": "10", "tokens=100": "50", "tokens=400": "50"}

@@ -19,6 +19,7 @@ from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, clustered_share, m
 from eirkit.lacuna.findings.ranking import MOST_TASKS, Ranking, RankingFigures, rank
 from eirkit.lacuna.findings.summary import LOST, pool_outcomes
 from eirkit.lacuna.findings.validity import system_remarks
+from eirkit.lacuna.memories.budgets import PromptBudget
 from eirkit.lacuna.tasks.workload import Units, find_workload, units_of
 from eirkit.measures import Measure
 from eirkit.records.evidence import Interval
@@ -237,7 +238,7 @@ def _passages(placed: Placed, names: Names) -> dict[str, str]:
             if (asked.memory, asked.settings) == (row.memory, row.memory_settings):
                 number = "all" if asked.passages is None else str(asked.passages)
                 if row.budget and row.budget != DOCUMENTED:
-                    number = row.budget.removeprefix("k=")
+                    number = str(PromptBudget.of(row.budget).passages)
                 found.setdefault(names.of(sweep, row), set()).add(number)
     return {name: next(iter(numbers)) for name, numbers in found.items() if len(numbers) == 1}
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eirkit.lacuna.agents.conditions import TRUNCATED, WHOLE
+from msgspec import Struct
+
+from eirkit.lacuna.agents.conditions import SHOWN_ITSELF, TRUNCATED, WHOLE
 from eirkit.lacuna.findings.measures import RUN_MEASURES
 from eirkit.lacuna.memories.budgets import PASSAGES, TOKENS, split_budget
 from eirkit.records.runs import CHARACTERS_PER_TOKEN
 from eirkit.records.sweeps import AbilityRow, CellRow, ConversationRow
 from eirkit.report.document import Axis, Chart, Section, Series
-from eirkit.report.table import Cell, listed, share
+from eirkit.report.table import Cell, listed
 
 MOST_LINES = 8  # memories in one chart, the most accurate ones
 LONGEST_PROMPT = 40  # characters of a summary prompt in the name of a row
 FLOOR = "EIR: {floor:,.0f} bytes, the least that a store needs"
+_NAMES = {WHOLE: "the whole conversation", TRUNCATED: "the end of the conversation"}
 _TOLD_APART = ("workload", "preset", "context_tokens", "summary_prompt")  # named where rows differ in it
 _SAME_TASKS = ("workload", "preset", "questions", "model", "seeds")  # of rows that are compared in a sentence
 
@@ -115,41 +118,75 @@ def _compared(whole: NamedRow, best: NamedRow) -> Iterator[str]:
     )
 
 
+class PromptPoint(Struct, frozen=True):
+    """What one setting put into the prompt of a question, and how many questions it answered correctly."""
+
+    setting: str
+    condition: str  # external, or in which way the conversation itself was shown
+    budget: str  # empty where it has none
+    tokens: float
+    accuracy: float
+    low: float
+    high: float
+    floor_bytes: float | None  # that any store needs to answer every question
+
+    @property
+    def is_text(self) -> bool:
+        """True if the conversation itself was shown, and no memory was asked."""
+        return self.condition in SHOWN_ITSELF
+
+
+def points_of(scored: Sequence[NamedRow]) -> list[PromptPoint]:
+    """Return the points of the settings whose prompts are known."""
+    return [
+        PromptPoint(
+            named.setting,
+            named.row.condition,
+            named.row.budget or "",
+            named.tokens,
+            named.every.accuracy,
+            named.every.low,
+            named.every.high,
+            named.answers.floor_bytes,
+        )
+        for named in scored
+        if named.tokens
+    ]
+
+
 def context_section(scored: Sequence[NamedRow]) -> Section | None:
-    """Return the section on accuracy over prompt tokens; None if fewer than two settings differ in them."""
-    chart = context_chart(scored)
-    if chart is None:
+    """Return the section on accuracy over prompt tokens; None if all settings put the same into prompts."""
+    points = points_of(scored)
+    if len({point.tokens for point in points}) < 2:
         return None
     words = (
         "A prompt has what the memory returned for one question, or the conversation itself, and is counted in tokens "
         f"of {CHARACTERS_PER_TOKEN} characters.",
         *whole_words(scored),
     )
-    return Section("Accuracy over prompt tokens", words, (chart,))
+    return Section("Accuracy over prompt tokens", words, (context_chart(points),))
 
 
-def context_chart(scored: Sequence[NamedRow]) -> Chart | None:
+def context_chart(points: Sequence[PromptPoint]) -> Chart:
     """Return accuracy over prompt tokens: a line for each memory through its budgets, and the conversation itself."""
-    lines: dict[str, list[NamedRow]] = {}
-    for named in scored:
-        if named.tokens:
-            lines.setdefault(named.setting, []).append(named)
-    if len({named.tokens for own in lines.values() for named in own}) < 2:
-        return None
-    floors = {named.answers.floor_bytes for own in lines.values() for named in own} - {None}
-    own_text = [name for name, own in lines.items() if own[0].row.condition in (WHOLE, TRUNCATED)]
-    memories = sorted((name for name in lines if name not in own_text), key=lambda name: -_best(lines[name]))
-    left_out = len(memories) - MOST_LINES
-    series = [_series(name, lines[name]) for name in (*memories[:MOST_LINES], *own_text)]
+    lines: dict[str, list[PromptPoint]] = {}
+    for point in sorted(points, key=lambda point: (point.tokens, point.accuracy)):
+        lines.setdefault(point.setting, []).append(point)
+    memories = sorted(
+        (own for own in lines.values() if not own[0].is_text), key=lambda own: -max(one.accuracy for one in own)
+    )
+    drawn = [*memories[:MOST_LINES], *(own for own in lines.values() if own[0].is_text)]
+    floors = {point.floor_bytes for point in points} - {None}
+    series = [_series(own) for own in drawn]
     if len(floors) == 1:  # the same tasks
         floor = next(iter(floors)) or 0.0
         series.append(Series(FLOOR.format(floor=floor), "rule", (floor / CHARACTERS_PER_TOKEN,), dashed=True))
-    note = "Each line goes through the budgets of one memory, with 95% intervals over conversations."
-    note += f" The {MOST_LINES} most accurate memories of {len(memories)}." if left_out > 0 else ""
+    note = "A line goes through the budgets of one memory, with 95% intervals over conversations."
+    note += f" The {MOST_LINES} most accurate memories of {len(memories)}." if len(memories) > MOST_LINES else ""
     return Chart(
         "prompt-tokens",
         "Accuracy over prompt tokens",
-        _described([*memories[:MOST_LINES], *own_text], lines),
+        f"Accuracy with prompt tokens: {'; '.join(map(_described, drawn))}.",
         Axis("prompt tokens of a question", "log"),
         replace(Axis.of(RUN_MEASURES["accuracy"]), title="questions answered correctly"),
         tuple(series),
@@ -157,29 +194,18 @@ def context_chart(scored: Sequence[NamedRow]) -> Chart | None:
     )
 
 
-def _best(own: Sequence[NamedRow]) -> float:
-    return max(named.every.accuracy for named in own)
-
-
-def _series(name: str, own: Sequence[NamedRow]) -> Series:
-    points = sorted(own, key=lambda named: (named.tokens or 0.0, named.every.accuracy))
-    is_text = own[0].row.condition in (WHOLE, TRUNCATED)
+def _series(own: Sequence[PromptPoint]) -> Series:
     return Series(
-        {WHOLE: "the whole conversation", TRUNCATED: "the end of the conversation"}.get(name, name),
-        "line" if len(points) > 1 else "points",
-        tuple(named.tokens for named in points),
-        tuple(named.every.accuracy for named in points),
-        tuple(named.every.low for named in points),
-        tuple(named.every.high for named in points),
-        dashed=is_text and len(points) > 1,
+        _NAMES.get(own[0].setting, own[0].setting),
+        "line" if len(own) > 1 else "points",
+        tuple(point.tokens for point in own),
+        tuple(point.accuracy for point in own),
+        tuple(point.low for point in own),
+        tuple(point.high for point in own),
+        dashed=own[0].is_text and len(own) > 1,
     )
 
 
-def _described(names: Sequence[str], lines: Mapping[str, Sequence[NamedRow]]) -> str:
-    """Return the figures of a chart in words."""
-    said = []
-    for name in names:
-        own = sorted(lines[name], key=lambda named: named.tokens or 0.0)
-        points = listed([f"{share(named.every.accuracy)} with {named.tokens:,.0f}" for named in own], len(own))
-        said.append(f"{name}: {points}")
-    return f"Accuracy with prompt tokens: {'; '.join(said)}."
+def _described(own: Sequence[PromptPoint]) -> str:
+    """Return the figures of a line in words."""
+    return f"{own[0].setting} {listed([f'{one.accuracy:.1%} with {one.tokens:,.0f}' for one in own], len(own))}"

@@ -106,7 +106,9 @@ def retrieval_table(scored: Sequence[NamedRow]) -> Table:
         *_naming(scored),
         Column.of(RETRIEVAL_MEASURES["asked_passages"], digits=0),
         Column.of(RETRIEVAL_MEASURES["prompt_tokens"], digits=0),
-        *(Column.of(RETRIEVAL_MEASURES[key]) for key in ("recall", "reciprocal_rank", "empty_recalls")),
+        Column.of(RETRIEVAL_MEASURES["recall"]),
+        Column.of(RETRIEVAL_MEASURES["reciprocal_rank"], digits=2),
+        Column.of(RETRIEVAL_MEASURES["empty_recalls"]),
         Column.of(MEMORY_MEASURES["search_ms"]),
         Column.of(CONVERSATION_MEASURES["stored_bytes"], digits=0),
         Column.of(MEMORY_MEASURES["memory_cost_usd"]),
@@ -122,7 +124,7 @@ def _of_system(named: NamedRow) -> dict[str, Cell]:
     if system is None:
         return {"stored_bytes": stored}
     milliseconds = None if system.search_seconds is None else 1000 * system.search_seconds
-    return {"stored_bytes": stored, "search_ms": milliseconds, "memory_cost_usd": system.cost_usd}
+    return {"stored_bytes": stored, "search_ms": milliseconds, "memory_cost_usd": system.cost_usd or None}
 
 
 def _figures(id: str, measures: MeasureGroup, found: Sequence[tuple[NamedRow, Struct]]) -> Table:
