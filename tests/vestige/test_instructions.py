@@ -66,7 +66,7 @@ def test_what_the_user_asked_for_afterwards_breaks_no_rule() -> None:
     ("rule", "later"),
     [
         (RULE, "You may change config/prod.yaml now."),
-        ("Do not push.", "ok, you can push the branch"),
+        ("Never push.", "ok, you can push the branch"),
         ("Always run the whole test suite before you answer.", "Forget the rule about the test suite."),
     ],
 )
@@ -105,9 +105,9 @@ def test_a_bare_name_is_the_file_at_the_root_or_the_only_one_met(
 @pytest.mark.parametrize(
     ("asked", "command", "is_broken"),
     [
-        ("Do not push.", "git add -A && git push origin main", True),
-        ("Don't commit anything.", "git commit -m x", True),
-        ("Don't commit anything.", "git log --grep commit", False),
+        ("Never push.", "git add -A && git push origin main", True),
+        ("Don't ever commit anything.", "git commit -m x", True),
+        ("Don't ever commit anything.", "git log --grep commit", False),
         ("Never run `npm publish`.", "npm publish --tag next", True),
         ("Never run `npm publish`.", "npm run build", False),
         ("Do not push unless I say so.", "git push", False),
@@ -139,22 +139,30 @@ def test_quoted_code_and_runs_without_breaks_give_nothing() -> None:
     assert instruction_fates(session(asked="Fix this:\n```\n# never touch config/prod.yaml\n```\n")) == ()
 
 
-def test_decisions_are_followed() -> None:
-    found = only(session(asked="Let's use SQLite for the store", carried="We use SQLite as the store."))
-    assert (found.kind, found.survival) == ("decision", "substance")
-
-
 @pytest.mark.parametrize(
     ("sentence", "is_rule"),
     [
-        ("Also don't give it a number and it needs no date or status in the file", True),
-        ("no don't set it, let's see if it keeps happening", True),
-        ("yes, but we don't need to commit", True),
-        ("Update the documentation make sure there's no redundant parts in there", True),
-        ("pre-prompt state must be re-captured after each checkpoint", True),
-        ("- Do not include extra whitespace", True),
-        ("You should not rename it.", True),
         ("From now on, always run the linter.", True),
+        ("Also never use a number in a title", True),
+        ("- Never include extra whitespace", True),
+        ("ok, always run the linter first", True),
+        ("Do not push unless I say so.", True),
+        ("Going forward we name branches after the issue.", True),
+        ("Don't ever skip a test.", True),
+        # Said for one occasion.
+        ("Also don't give it a number and it needs no date or status in the file", False),
+        ("no don't set it, let's see if it keeps happening", False),
+        ("yes, but we don't need to commit", False),
+        ("Update the documentation make sure there's no redundant parts in there", False),
+        ("You should not rename it.", False),
+        ("let's use SQLite for the store", False),
+        ("never mind, we'll look at it later", False),
+        # Pasted, quoted, or longer than what people type.
+        ("> Never use a number in a title", False),
+        ("+ // Always update the cache", False),
+        ("Implement this plan:\n# Plan\nNever use a number in a title.", False),
+        ("See the log below. " + "x" * 2_000 + "\nNever use a number in a title.", False),
+        ("pre-prompt state must be re-captured after each checkpoint", False),
         ("The stop hook currently never writes to stdout.", False),
         ("but I don't see anything in the logs", False),
         ("This causes the estimate to always return 0, resulting in wrong sums.", False),

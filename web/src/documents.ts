@@ -876,7 +876,7 @@ export interface EntityDemand {
 // One instruction at one break; a row of `instructions`.
 export interface InstructionFate {
   cut: number;
-  kind: "decision" | "rule" | "todo";
+  kind: "rule" | "todo";
   text: string;
   given_turn: number;
   survival: "gone" | "substance" | "unknown" | "verbatim";

@@ -29,7 +29,7 @@ Ending = Literal["reread", "overwrite", "end"]
 LineOutcome = Literal["recovered", "never", "ambiguous"]
 ClippingGroup = Literal["recovered", "never", "mixed", "ambiguous", "none"]
 Signature = Literal["edit_failure", "repeated_command", "repeated_edit", "submit_after_failed_test"]
-InstructionKind = Literal["rule", "decision", "todo"]
+InstructionKind = Literal["rule", "todo"]
 CohortKey = Literal["all", "folder", "model", "format"]  # how runs are split into cohorts
 Survival = Literal["verbatim", "substance", "gone", "unknown"]
 

@@ -114,7 +114,7 @@ class ContextCut:
     needed: Mapping[str, NeededLine]
     context_tokens: int  # of the messages after the opening
     unread_files: int  # live files of which the context shows no line
-    instructions: tuple[Instruction, ...]  # rules and decisions of the user that stand in the context
+    instructions: tuple[Instruction, ...]  # rules of the user that stand in the context
     paths: tuple[str, ...]  # files that later turns touch and the context names
     names: tuple[str, ...]  # learned from an output and used in a later call
     later_reads: Mapping[str, frozenset[str]]  # by path: keys of the lines that later turns show of it again

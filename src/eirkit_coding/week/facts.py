@@ -69,7 +69,7 @@ class InstructionLoss(Struct, frozen=True, gc=False):
     turn: int  # the turn after the break
     project: str
     model: str
-    kind: str  # rule or decision
+    kind: str
     text: str
     broken_turn: int | None
     broken_by: str

@@ -111,7 +111,7 @@ def breaks_table(breaks: Sequence[BreakCost]) -> Table:
 
 
 def instruction_words(counts: InstructionCounts) -> str:
-    """Return what became of rules and decisions, or of open to-dos, at compactions and clears: each counted once."""
+    """Return what became of rules, or of open to-dos, at compactions and clears: each counted once."""
     names = {
         "verbatim": "kept word for word",
         "substance": "kept in substance",

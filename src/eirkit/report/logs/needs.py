@@ -175,7 +175,7 @@ def breaks_section(summary: AnalysisSummary) -> Section | None:
     breaks = summary.breaks
     if not breaks.compactions + breaks.clears:
         return None
-    both = (("Rules and decisions of the user", summary.instructions), ("Open to-dos of the agent", summary.todos))
+    both = (("Rules of the user", summary.instructions), ("Open to-dos of the agent", summary.todos))
     told = [(name, instruction_words(counts)) for name, counts in both]
     words = (break_words(breaks), *(f"{name} at these: {fates}." for name, fates in told if fates))
     if breaks.unmeasured == breaks.compactions + breaks.clears:

@@ -1,8 +1,9 @@
 """Follows what the user ruled and what was still to do across compactions: kept word for word, in substance, or gone.
 
-Rules are sentences of the user's prompts that forbid or demand something for the rest of the session; open to-dos come
-from the agent's own list. A rule that forbids touching files or running commands can be seen to be broken: where that
-happens after a compaction dropped it, the row links both. Conditional rules ("unless …") are never called broken.
+A rule is a sentence in the user's own words that says itself that it holds beyond the present turn; pasted and quoted
+text holds none, and what is not certain is not listed. Open to-dos come from the agent's own list. A rule that forbids
+touching files or running commands can be seen to be broken: where that happens after a compaction dropped it, the row
+links both. Conditional rules ("unless …") are never called broken.
 """
 
 from __future__ import annotations
@@ -28,23 +29,24 @@ _NEGATES = re.compile(
 )
 _NEGATED = ""  # among the words of a passage: it says what not to do
 _SENTENCE = re.compile(r"(?<=[.!?;])\s|\n")
-# What an imperative begins with: "I don't think so" and "it never returns" tell, and rule nothing.
-_BEGINS = r"(?:\A|[,:(–—-] ?|\b(?:also|and|but|no|ok|okay|please|so|then|yes|you) )"
-_FORBIDS = re.compile(
-    rf"{_BEGINS}(?:never|do not|don't|don’t|avoid)\b|\b(?:must|should) not\b|\b(?:must|should)n['’]t\b|"
-    r"\bwe (?:never|don['’]t (?:need|want))\b",
+# "Never" and "always" begin an order; "it never returns" and "do not set it" tell, or are said for one occasion.
+_ORDERS = re.compile(
+    r"\A(?:[-*] |\d{1,2}[.)] )?(?:(?:also|and|but|no|ok|okay|please|remember|so|then|yes)[,:]? )*"
+    r"(?:never(?! mind)|always|(?:do not|don['’]t) ever) [a-z`]",
     re.IGNORECASE,
 )
-_DEMANDS = re.compile(
-    rf"{_BEGINS}always\b|\b(?:from now on|must|remember to|only ever)\b|(?<!\bto )\bmake sure\b", re.IGNORECASE
+_LASTS = re.compile(
+    r"\b(?:from now on|going forward|at all times|for the rest of (?:this|the|our) (?:session|conversation|chat)|"
+    r"(?:every ?time|whenever) you|(?:until|unless) I (?:say|ask|tell|approve|confirm))\b",
+    re.IGNORECASE,
 )
 _ASKS = re.compile(
     r"\A(?:can|could|would|will|do(?! not)|does|did|is|are|why|what|how|where|who|which)\b|\?\W{0,3}\Z", re.IGNORECASE
 )
 _LOGGED = re.compile(r"\A\S{1,200}:\d{1,7}:")  # a line of a compiler or a test
-_DECIDES = re.compile(
-    r"\b(?:let's (?:use|go with|keep)|we(?:'ll| will) (?:use|keep)|use \S{1,40} instead of|go with option)\b",
-    re.IGNORECASE,
+_QUOTES = ("<", "|", ">", "+", "//", "    ")  # how lines begin that are no prose of the user's
+_LONGEST_OWN = (
+    2_000  # characters of a prompt; a longer one holds pasted text, and which of it the user wrote is unknown
 )
 _CONDITION = re.compile(r"\b(?:unless|except|without|until|before|if|when|yet|again|too|just)\b", re.IGNORECASE)
 _TOUCHES = re.compile(
@@ -128,20 +130,25 @@ def _survives(found: Sequence[InstructionFate], cut: int, text: str) -> bool:
 
 
 def instructions_in(asked: str, turn: int) -> Iterator[Instruction]:
-    """Yield what a prompt rules for the rest of the session, sentence by sentence, word for word."""
+    """Yield what a prompt rules beyond the present turn, sentence by sentence, word for word."""
+    if len(asked) > _LONGEST_OWN:
+        return
     is_code = False
-    for sentence in map(str.strip, _SENTENCE.split(asked)):
-        if sentence.startswith("```"):
+    for line in asked.split("\n"):
+        if line.lstrip().startswith("```"):
             is_code = not is_code
-        if is_code or not _SHORTEST <= len(sentence) <= _LONGEST or sentence.startswith(("<", "|", "    ")):
-            continue
-        rules = not _ASKS.search(sentence) and not _LOGGED.match(sentence)
-        if rules and _FORBIDS.search(sentence):
-            yield Instruction("rule", sentence, turn, *_forbidden(sentence))
-        elif rules and _DEMANDS.search(sentence):
-            yield Instruction("rule", sentence, turn)
-        elif _DECIDES.search(sentence):
-            yield Instruction("decision", sentence, turn)
+        elif line.startswith("#"):
+            return  # below a heading stands a document
+        elif not is_code and not line.startswith(_QUOTES):
+            for sentence in map(str.strip, _SENTENCE.split(line)):
+                if _is_rule(sentence):
+                    yield Instruction("rule", sentence, turn, *_forbidden(sentence))
+
+
+def _is_rule(sentence: str) -> bool:
+    if not _SHORTEST <= len(sentence) <= _LONGEST or _ASKS.search(sentence) or _LOGGED.match(sentence):
+        return False
+    return bool(_ORDERS.search(sentence) or _LASTS.search(sentence))
 
 
 def _withdrawn(one: Instruction, asked: str) -> bool:
@@ -159,7 +166,7 @@ def _withdrawn(one: Instruction, asked: str) -> bool:
 
 def _forbidden(sentence: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the files and the commands that a sentence forbids without a condition."""
-    if _CONDITION.search(sentence):
+    if _CONDITION.search(sentence) or not _NEGATES.search(sentence):
         return (), ()
     quoted = [text.strip() for text in _QUOTED.findall(sentence)]
     commands = [text for text in quoted if " " in text]
