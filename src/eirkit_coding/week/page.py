@@ -445,6 +445,9 @@ def _notes(week: Week) -> Iterator[str]:
         names = listed([unpriced.model or UNNAMED for unpriced in week.unpriced], 3)
         tokens = week.total.unpriced_tokens
         yield f"No price is known for {tokens:,} tokens of {names}: add them with --prices FILE (docs/models.md)."
+    if week.stated.responses:
+        responses, stated, usd = counted(week.stated.responses, "response"), week.stated.stated_usd, week.stated.usd
+        yield f"The agents' own cost of {responses} with a price: ${stated:,.2f}; at the prices here ${usd:,.2f}."
     yield from _looked(week)
     yield from _unread(week)
 

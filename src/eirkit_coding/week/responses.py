@@ -6,6 +6,7 @@ paid for, too. A meter takes the lines of a log while the log's reader takes the
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
@@ -52,6 +53,7 @@ class Response(Struct, frozen=True, gc=False):
     cut: Cut = ""  # what took a part out of the context since that response
     summary_tokens: int = 0  # about: of the summary that has taken the context's place
     is_summary: bool = False  # itself the request for a summary
+    stated_usd: float | None = None  # what the agent itself says that it cost
 
     @property
     def cached_tokens(self) -> int:
@@ -86,6 +88,7 @@ class Place(NamedTuple):
     cut: Cut = ""
     summary_tokens: int = 0
     is_summary: bool = False
+    stated_usd: float | None = None
 
     @classmethod
     def of(cls, response: Response) -> Place:
@@ -154,7 +157,14 @@ class ResponseMeter(ABC):
             own.cut,
             own.summary_tokens,
             own.is_summary,
+            own.stated_usd,
         )
+
+
+def _dollars(stated: object) -> float | None:
+    """Return what an agent says that a response cost; 0 stands for a model whose price it does not know."""
+    is_number = isinstance(stated, (int, float)) and not isinstance(stated, bool)
+    return float(stated) if is_number and 0 < stated < math.inf else None  # type: ignore[arg-type,operator]
 
 
 class _Line(NamedTuple):
@@ -236,6 +246,7 @@ class _Claude(ResponseMeter):
             fresh, read, written, output, hour = counts
             hour = min(written, hour)
             place = Place(before.thread, "/" in before.thread, before.reply, before.cut, before.summary_tokens)
+            place = place._replace(stated_usd=_dollars(line.get("costUSD")))  # in older versions
             self.add(key, at, model, (fresh, read, written - hour, hour, output), own, place)
         return _Line(before.thread, key)
 
@@ -328,6 +339,7 @@ class _Opencode(ResponseMeter):
             parts = (fresh, read, written, 0, output + reasoning)
             is_summary = line.get("summary") is True
             place = Place(string_of(line.get("sessionID")), line.get("is_sub_agent") is True, is_summary=is_summary)
+            place = place._replace(stated_usd=_dollars(line.get("cost")))
             self.add(key, at, string_of(line.get("modelID")), parts, folder, place)
 
 

@@ -11,6 +11,14 @@ from eirkit.vestige.sources.documents import Skipped
 from eirkit_coding.week.facts import ContextLoss, InstructionLoss
 
 
+class StatedCosts(Struct, frozen=True):
+    """What agents themselves say that responses cost, beside the prices here."""
+
+    responses: int = 0  # for which both are known
+    stated_usd: float = 0.0
+    usd: float = 0.0
+
+
 class WeekSums(Struct, frozen=True, kw_only=True):
     """The sums of one day, project, model, agent, or of everything; money is in US dollars, None without a price."""
 
@@ -205,6 +213,7 @@ class WeekSummary(Struct, frozen=True, kw_only=True):
     total: WeekSums
     before: WeekSums
     bill: Bill
+    stated: StatedCosts
     days: tuple[DayRow, ...]
     projects: tuple[ProjectRow, ...]
     models: tuple[ModelRow, ...]

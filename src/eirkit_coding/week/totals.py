@@ -31,6 +31,7 @@ from eirkit_coding.week.results import (
     ProjectRow,
     ProjectTokens,
     RepeatedFile,
+    StatedCosts,
     WeekAdvice,
     WeekSummary,
     WeekSums,
@@ -184,6 +185,7 @@ def sum_up(logs: Sequence[LogFacts], asked: WeekQuestion) -> WeekSummary:
     return WeekSummary(
         total=total,
         bill=bill,
+        stated=_stated(requests),
         before=_sums(earlier.total, sum(before.has(response.at) for response in unknown)),
         days=tuple(DayRow(day=day, **structs.asdict(_sums(groups.days[day]))) for day in days),
         projects=_rows(ProjectRow, "project", groups.projects, earlier.projects),
@@ -203,6 +205,13 @@ def _requests(logs: Sequence[LogFacts], asked: WeekQuestion) -> Iterator[Request
     """Yield the requests of a project, each beside the one that its context continues."""
     chosen = [one for one in unique(log.responses for log in logs) if is_within(one.project, asked.project)]
     return requests_of(chosen, asked.pricing)
+
+
+def _stated(requests: Iterable[Request]) -> StatedCosts:
+    known = [(one.response.stated_usd, one.money.total) for one in requests if one.response.stated_usd is not None]
+    return StatedCosts(
+        len(known), sum(stated for stated, _ in known), float(sum((usd for _, usd in known), Decimal(0)))
+    )
 
 
 def unknown_by_log(logs: Sequence[LogFacts], asked: WeekQuestion) -> Mapping[str, int]:

@@ -103,6 +103,20 @@ def test_own_prices_take_precedence(home: Path, tmp_path: Path) -> None:
     assert (found["unpriced"], found["prices"]["as_of"][-1]) == ([], "2026-11-15")
 
 
+def test_the_agents_own_costs_stand_beside_the_prices(home: Path) -> None:
+    path = home / ".local" / "share" / "opencode" / "opencode.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for id, cost in (("msg_0_1", 0.5), ("msg_1_1", 0)):  # 0: the agent knows no price
+            (text,) = connection.execute("SELECT data FROM message WHERE id = ?", (id,)).fetchone()
+            data = json.dumps({**json.loads(text), "modelID": "gpt-5.5", "cost": cost})
+            connection.execute("UPDATE message SET data = ? WHERE id = ?", (data, id))
+    # 800 fresh, 2,000 cached, 300 written and 35 out.
+    usd = (800 * 5 + 2_000 * 0.5 + 300 * 5 + 35 * 30) / 1_000_000
+    assert week()["stated"] == {"responses": 1, "stated_usd": 0.5, "usd": pytest.approx(usd)}
+    said = CliRunner().invoke(ROOT, ["week", "--until", UNTIL], catch_exceptions=False).stdout
+    assert "The agents' own cost of 1 response with a price: $0.50; at the prices here $0.01." in " ".join(said.split())
+
+
 def test_what_was_lost_and_read_again(home: Path) -> None:
     found = week()
     shop = next(row for row in found["projects"] if row["project"] == "/work/shop")
