@@ -61,7 +61,7 @@ def pasts(run: Trajectory) -> Iterator[tuple[FileHistory, bool]]:
     """Yield every file's past at the cuts after a third and two thirds, and whether it was used again."""
     for cut in cuts(len(run.turns)):
         later = used_from(run, cut)
-        for path, (_, past) in known_files(run, cut).items():
+        for path, past in known_files(run, cut).items():
             yield past, path in later
 
 

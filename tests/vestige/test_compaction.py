@@ -11,17 +11,19 @@ from msgspec import structs
 
 from eirkit.records.analysis import BreakCost, DroppedState
 from eirkit.vestige.audits.compaction import break_costs, break_cuts, dropped_states
+from eirkit.vestige.ledger import Ledger
 from eirkit.vestige.trajectory import (
     Break,
     FileRead,
     FileWrite,
     KeptContext,
+    Lines,
     LoggedUsage,
     RecordedTurn,
     Trajectory,
     Turn,
 )
-from eirkit.vestige.viewer_output import edited_lines, names_file, normalized_line
+from eirkit.vestige.viewer_output import names_file
 from tests.vestige.runs import of_turns
 
 
@@ -67,25 +69,25 @@ def test_each_live_state_has_its_fate() -> None:
     by_path = {state.path: state for state in dropped_states(RUN, LIVE, words)}
     a, b, c, d = by_path["src/a.py"], by_path["b.py"], by_path["c.py"], by_path["d.py"]
     assert [a.fate, b.fate, c.fate, d.fate] == ["reread", "overwritten", "never", "never"]
-    # One of a.py's four telling lines is in the summary: 100 × (1 − 1/4) = 75 tokens were dropped.
-    assert (a.carried_share, a.dropped_tokens, a.named) == (0.25, 75, True)
-    # It was read again in turn 4, the second after the break: 30 + 40 tokens on; three of the four lines were dropped.
-    assert (a.reread_turn, a.turns_until, a.tokens_until, a.reread_tokens) == (4, 2, 70, words(A) * 3 / 4)
-    assert a.reread_dropped_tokens == 75
+    # Of a.py's 2 + 4 + 2 + 4 words the summary has the first line: 10 of 12 were dropped.
+    assert (a.tokens, a.carried_share, a.dropped_tokens, a.named) == (12, 2 / 12, 10, True)
+    # It was read again in turn 4, the second after the break: 30 + 40 tokens on; 10 of its 12 words had been dropped.
+    assert (a.reread_turn, a.turns_until, a.tokens_until, a.reread_tokens) == (4, 2, 70, 10)
+    assert a.reread_dropped_tokens == 10
     # b.py was read again only after a write had made another version of it.
     assert (b.reread_turn, b.turns_until, b.tokens_until, b.reread_tokens) == (None, None, None, 0)
-    assert (b.named, d.dropped_tokens, d.kind) == (False, 4, "compaction")
+    assert (b.named, d.dropped_tokens, d.kind) == (False, words("d = 3 + 3"), "compaction")
 
 
 def test_the_cost_of_a_break_is_summed() -> None:
     [cost] = break_costs(RUN, dropped_states(RUN, LIVE, words), words)
     assert (cost.cut, cost.kind, cost.carried_tokens) == (3, "compaction", words(SUMMARY))
-    assert (cost.live_files, cost.live_tokens) == (4, 100 + 40 + 8 + 4)
-    assert cost.dropped_tokens == 75 + 40 + 8 + 4
-    assert (cost.reread_files, cost.reread_tokens, cost.reread_turns) == (1, words(A) * 3 / 4, 1)
-    assert (cost.overwritten_files, cost.never_reread_files, cost.never_reread_tokens) == (1, 2, 8 + 4)
+    assert (cost.live_files, cost.live_tokens) == (4, 12 + 5 + 5 + 5)
+    assert cost.dropped_tokens == 10 + 5 + 5 + 5
+    assert (cost.reread_files, cost.reread_tokens, cost.reread_turns) == (1, 10, 1)
+    assert (cost.overwritten_files, cost.never_reread_files, cost.never_reread_tokens) == (1, 2, 5 + 5)
     # In the same tokens of files: what was not carried over was read again, edited unread, or neither.
-    assert (cost.reread_dropped_tokens, cost.overwritten_tokens) == (75, 40)
+    assert (cost.reread_dropped_tokens, cost.overwritten_tokens) == (10, 5)
     assert cost.dropped_tokens == cost.reread_dropped_tokens + cost.overwritten_tokens + cost.never_reread_tokens
 
 
@@ -163,12 +165,12 @@ def test_what_one_break_dropped_is_neither_dropped_nor_paid_for_twice() -> None:
     )
     states = dropped_states(run, {2: {"a.py": 100}, 3: {"a.py": 100}}, words)
     assert [(one.held_share, one.dropped_tokens, one.reread_tokens) for one in states] == [
-        (1.0, 100, words(A)),
+        (1.0, 12, words(A)),
         (0.0, 0, 0),
     ]
     assert [one.fate for one in states] == ["reread", "reread"]
     costs = break_costs(run, states, words)
-    assert [(cost.live_files, cost.live_tokens, cost.dropped_tokens) for cost in costs] == [(1, 100, 100), (0, 0, 0)]
+    assert [(cost.live_files, cost.live_tokens, cost.dropped_tokens) for cost in costs] == [(1, 12, 12), (0, 0, 0)]
     assert [(cost.reread_files, cost.reread_tokens) for cost in costs] == [(1, words(A)), (0, 0)]
 
 
@@ -183,9 +185,9 @@ def test_what_the_first_break_carried_the_second_can_drop() -> None:
         ]
     )
     first, second = dropped_states(run, {2: {"src/a.py": 100}, 3: {"src/a.py": 100}}, words)
-    # Turn 4 shows all four lines again: three that the first break dropped, and one that the second did, of 9 words.
-    assert (first.held_share, first.dropped_tokens, first.reread_tokens) == (1.0, 75, round(words(A) * 3 / 4))
-    assert (second.held_share, second.dropped_tokens, second.reread_tokens) == (0.25, 25, round(words(A) / 4))
+    # Turn 4 shows all four lines again: 10 words that the first break dropped, and 2 that the second did.
+    assert (first.held_share, first.dropped_tokens, first.reread_tokens) == (1.0, 10, 10)
+    assert (second.held_share, second.dropped_tokens, second.reread_tokens) == (2 / 12, 2, 2)
 
 
 def test_a_rereading_is_paid_at_the_break_that_dropped_the_file() -> None:
@@ -199,7 +201,7 @@ def test_a_rereading_is_paid_at_the_break_that_dropped_the_file() -> None:
         ]
     )
     states = dropped_states(run, {2: {"a.py": 9}, 3: {"a.py": 9}}, words)
-    assert [(one.dropped_tokens, one.reread_tokens) for one in states] == [(0, 0), (9, words(A))]
+    assert [(one.dropped_tokens, one.reread_tokens) for one in states] == [(0, 0), (12, 12)]
 
 
 def test_a_file_whose_text_is_not_recorded_is_held_from_reading_to_break() -> None:
@@ -219,7 +221,7 @@ def test_over_any_breaks_no_more_is_dropped_than_was_shown(acts: list[str]) -> N
             continue
         turns.append(turn(number, broken="compaction", carried=A if act == "carry" else ""))
         live[number] = {"a.py": 9}
-        expected.append(9 if held and act == "drop" else 0)
+        expected.append(words(A) if held and act == "drop" else 0)
         held = act == "carry"  # a carried text shows the file, wherever it came from
     states = dropped_states(of_turns(turns), live, words)
     assert [one.dropped_tokens for one in states] == expected
@@ -263,7 +265,7 @@ FILE = "\n".join(LINES)
 
 
 def after(kept: KeptContext | None, *later: Turn, carried: str = "Go on.") -> tuple[DroppedState, BreakCost]:
-    """What a compaction before turn 2 did to a file of ten lines and 100 tokens, read before it and edited last."""
+    """What a compaction before turn 2 did to a file of ten lines of six words, read before it and edited last."""
     broken = RecordedTurn(broken="compaction", carried=carried, kept=kept)
     end = turn(3 + len(later), (), (FileWrite("a.py"),))
     run = of_turns([turn(1, (FileRead("a.py", content=FILE),)), Turn(2, (), (), 10, broken), *later, end])
@@ -284,7 +286,7 @@ def test_a_file_that_was_put_back_was_not_dropped() -> None:
         assert (state.carried_share, state.dropped_tokens, cost.overwritten_tokens) == (1.0, 0, 0)
         assert cost.evidence == kept.evidence
     state, cost = after(None)
-    assert (state.dropped_tokens, cost.overwritten_tokens, cost.evidence) == (100, 100, "summary")
+    assert (state.dropped_tokens, cost.overwritten_tokens, cost.evidence) == (60, 60, "summary")
 
 
 def test_a_put_back_file_is_held_and_the_next_break_can_drop_it() -> None:
@@ -293,10 +295,8 @@ def test_a_put_back_file_is_held_and_the_next_break_can_drop_it() -> None:
     turns = [turn(1, (FileRead("a.py", content=LINES[0]),)), Turn(2, (), (), 10, broken), turn(3, broken="compaction")]
     run = replace(of_turns([*turns, turn(4, (), (FileWrite("a.py"),))]), root="/repo")
     _, second = dropped_states(run, {2: {"a.py": 10}, 3: {"a.py": 100}}, words)
-    assert (second.held_share, second.dropped_tokens) == (1.0, 100)
     # The reads alone would say that no more than one line is known of it; an edit of four words for six comes on top.
-    _, second = dropped_states(run, {2: {"a.py": 6}, 3: {"a.py": 6}}, words)
-    assert second.dropped_tokens == words(FILE) == 60
+    assert (second.held_share, second.dropped_tokens) == (1.0, words(FILE))
     edit = turn(3, (), (FileWrite("a.py", removed=f"{LINES[3]}\n", added="now of four words\n"),))
     turns = [*turns[:2], edit, turn(4, broken="compaction"), turn(5, (), (FileWrite("a.py"),))]
     _, second = dropped_states(replace(of_turns(turns), root="/repo"), {2: {"a.py": 6}, 4: {"a.py": 6}}, words)
@@ -331,14 +331,17 @@ def test_lines_that_an_edit_replaced_are_neither_dropped_nor_never_read_again(
     ]
     states = dropped_states(of_turns(turns), {3: {"a.py": 100}}, words)
     [cost] = break_costs(of_turns(turns), states, words)
-    expected = (0, 0) if is_put_back else (100, 100)
+    # A line of which the edit changed a part is in the context in two pieces, and in none of them as it is.
+    whole_lines = set(FILE.splitlines()) | set(added.splitlines() if added.endswith("\n") else ())
+    left = sum(words(line) for line in edited(removed, added).splitlines() if line in whole_lines)
+    expected = (0, 0) if is_put_back else (left, left)
     assert (cost.dropped_tokens, cost.reread_dropped_tokens, cost.never_reread_tokens) == (*expected, 0)
 
 
 def test_a_whole_file_that_was_put_back_shows_which_lines_are_gone() -> None:
     # A program changed the file, which no call shows; of a file that was put back in part nothing follows.
     now = FILE.replace(LINES[4], "another line of text")
-    for is_part, never in ((False, 0), (True, 10)):
+    for is_part, never in ((False, 0), (True, 6)):
         whole = FileRead("a.py", content=now, clipped=is_part)
         _, cost = after(KeptContext("preserved", files=(whole,)), turn(3, (FileRead("a.py", content=now),)))
         assert (cost.dropped_tokens, cost.never_reread_tokens) == (never, 0)
@@ -354,54 +357,58 @@ def test_a_line_of_another_file_that_stayed_is_not_one_of_this_file() -> None:
         broken = RecordedTurn(broken="compaction", carried="Go on.", kept=kept)
         turns = [turn(1, (other,)), turn(2, (FileRead("a.py", content=FILE),)), Turn(3, (), (), 10, broken)]
         [state] = dropped_states(of_turns([*turns, turn(4, (), (FileWrite("a.py"),))]), {3: {"a.py": 100}}, words)
-        assert (state.carried_share, state.dropped_tokens) == (0.0, 100)
+        assert (state.carried_share, state.dropped_tokens) == (0.0, 60)
 
 
 @given(st.data())
 def test_after_an_edit_no_line_is_known_that_the_text_does_not_have(data: st.DataObject) -> None:
     start, end = sorted(data.draw(st.tuples(st.integers(0, len(FILE)), st.integers(0, len(FILE)))))
+    is_numbered = data.draw(st.booleans())
     added = data.draw(st.sampled_from(["", "something new", "one new line\nand another", "one\nnew line\nand another"]))
     removed = FILE[start:end]
     first, *_, last = removed.split("\n") if "\n" in removed else (removed, removed)
     assume(all(len(part) >= 12 and FILE.count(part) == 1 for part in (removed, first, last)))
     before, after = (FILE[:start] + "#" + FILE[end:]).splitlines(), (FILE[:start] + added + FILE[end:]).splitlines()
-    found = edited_lines(set(LINES), removed, added)
-    assert found <= set(map(normalized_line, after))
+    ledger = Ledger()
+    ledger.take(turn(1, (FileRead("a.py", content=FILE, lines=dict(enumerate(LINES, 1)) if is_numbered else None),)))
+    ledger.take(turn(2, (), (FileWrite("a.py", removed=removed, added=added),)))
+    found = {line.text for line in ledger.known("a.py")}
+    assert found <= {*after, ""}
     assert found >= {line for line in before if "#" not in line}, "untouched"
 
 
 def test_what_is_encrypted_is_unknown_but_for_what_was_read_again() -> None:
     opaque = KeptContext("history", is_opaque=True)
     state, cost = after(opaque, carried="")
-    assert (state.dropped_tokens, state.unknown_tokens, cost.evidence) == (0, 100, "opaque")
+    assert (state.dropped_tokens, state.unknown_tokens, cost.evidence) == (0, 60, "opaque")
     state, cost = after(opaque, turn(3, (FileRead("a.py", content="\n".join(LINES[:3])),)), carried="")
-    assert (cost.dropped_tokens, cost.unknown_tokens, cost.reread_dropped_tokens) == (30, 70, 30)
+    assert (cost.dropped_tokens, cost.unknown_tokens, cost.reread_dropped_tokens) == (18, 42, 18)
     state, cost = after(None, carried="")
-    assert (state.dropped_tokens, state.unknown_tokens, cost.evidence) == (0, 100, "none")
+    assert (state.dropped_tokens, state.unknown_tokens, cost.evidence) == (0, 60, "none")
 
 
 def test_one_grep_hit_is_not_a_reading_of_the_file() -> None:
-    # One of ten dropped lines is shown again: 10 of 100 tokens, and the reread cost only that line.
+    # One of ten dropped lines is shown again: 6 of 60 tokens, and the reread cost only that line.
     hit = FileRead("a.py", lines={4: LINES[3]})
     state, cost = after(None, turn(3, (hit,)))
-    assert (cost.dropped_tokens, cost.reread_dropped_tokens, cost.never_reread_tokens) == (100, 10, 90)
+    assert (cost.dropped_tokens, cost.reread_dropped_tokens, cost.never_reread_tokens) == (60, 6, 54)
     assert (state.fate, state.reread_tokens) == ("reread", words(LINES[3]))
 
 
 def test_a_line_that_was_edited_unread_is_not_among_those_never_read_again() -> None:
     # Two of ten lines are shown again, and an edit replaces a third one.
-    part = FileRead("a.py", lines={1: LINES[0], 2: LINES[1]})
+    part = FileRead("a.py", lines={1: LINES[0], 2: LINES[1]}, requested=Lines(1, 2))
     edit = FileWrite("a.py", removed=f"{LINES[4]}\n", added="other\n")
     state, cost = after(None, turn(3, (part,)), turn(4, (), (edit,)))
-    assert (cost.reread_dropped_tokens, cost.overwritten_tokens, cost.never_reread_tokens) == (20, 10, 70)
-    assert (state.fate, state.edited_tokens, cost.overwritten_files) == ("reread", 10, 0)
+    assert (cost.reread_dropped_tokens, cost.overwritten_tokens, cost.never_reread_tokens) == (12, 6, 42)
+    assert (state.fate, state.edited_tokens, cost.overwritten_files) == ("reread", 6, 0)
 
 
 def test_a_file_edited_and_then_shown_by_one_turn_was_edited_unread() -> None:
     # As `sed -i … a.py && cat a.py` does it.
     shown = FileRead("a.py", content=FILE, rewritten=True)
     state, cost = after(None, turn(3, (shown,), (FileWrite("a.py"),)))
-    assert (state.fate, cost.overwritten_tokens, cost.reread_tokens) == ("overwritten", 100, 0)
+    assert (state.fate, cost.overwritten_tokens, cost.reread_tokens) == ("overwritten", 60, 0)
 
 
 def test_sizes_that_the_log_states_are_kept() -> None:
@@ -409,7 +416,7 @@ def test_sizes_that_the_log_states_are_kept() -> None:
     assert (cost.shrunk_tokens, cost.evidence) == (750, "summary")
 
 
-@pytest.mark.parametrize(("request_tokens", "dropped", "unknown"), [(1002, 100, 0), (1042, 0, 100), (None, 100, 0)])
+@pytest.mark.parametrize(("request_tokens", "dropped", "unknown"), [(1002, 60, 0), (1042, 0, 60), (None, 60, 0)])
 def test_what_a_request_holds_beyond_the_summary_may_be_a_file(
     request_tokens: int | None, dropped: int, unknown: int
 ) -> None:
@@ -433,4 +440,4 @@ def test_files_touched_last_are_the_ones_that_may_have_been_put_back() -> None:
         turn(4, (), (FileWrite("a.py"), FileWrite("b.py"))),
     ]
     a, b = dropped_states(of_turns(turns), {3: {"a.py": 100, "b.py": 80}}, words)
-    assert (a.dropped_tokens, a.unknown_tokens, b.dropped_tokens, b.unknown_tokens) == (100, 0, 0, 80)
+    assert (a.dropped_tokens, a.unknown_tokens, b.dropped_tokens, b.unknown_tokens) == (60, 0, 0, 50)

@@ -75,3 +75,27 @@ def test_files_read_are_those_whose_lines_came_out(command: str, repository: Pat
         if read.lines is not None:
             assert len(read.lines) == shown[read.path]
             assert all(text == f"line {number} of {read.path}" for number, text in read.lines.items())
+
+
+@pytest.mark.skipif(shutil.which("bash") is None or shutil.which("git") is None, reason="needs bash and git")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git checkout -q a.py || echo 'could not restore it'",  # it is in no commit
+        "git checkout -q nowhere -- a.py 2>/dev/null || echo failed",
+        "rm gone.py 2>/dev/null || echo 'nothing to remove'",
+        "rm a.py || echo 'nothing to remove'",
+        "rm a.py && echo removed || echo 'nothing to remove'",
+        "rm gone.py 2>/dev/null && echo removed || echo 'nothing to remove'",
+        "cp gone.py b.py 2>/dev/null || printf 'kept\\n'",
+        "cp a.py b.py || echo kept",
+    ],
+)
+def test_a_write_whose_failure_was_told_is_none(command: str, repository: Path) -> None:
+    completed(["git", "init", "-q"], cwd=repository, check=True)
+    before = {name: (repository / name).read_bytes() for name in FILES}
+    done = completed(["bash", "-c", command], cwd=repository, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    after = {name: (repository / name).read_bytes() for name in FILES if (repository / name).exists()}
+    place = ShellState(roots=(str(repository),), folder=str(repository))
+    writes = shell_touches(command, done.stdout, done.returncode, place).writes
+    assert {write.path for write in writes} == {name for name in FILES if before[name] != after.get(name)}

@@ -1,4 +1,4 @@
-"""Recognizes line numbers and truncation notices in the outputs of file viewers, and compares lines of files.
+"""Recognizes line numbers and truncation notices in the outputs of file viewers.
 
 Some viewers report any partial view as "truncated"; where it shows exactly the requested lines, nothing was cut.
 """
@@ -6,13 +6,12 @@ Some viewers report any partial view as "truncated"; where it shows exactly the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 from msgspec import Struct
 
-from eirkit.vestige.lines import is_distinctive, normalized_line
-from eirkit.vestige.trajectory import Call, FileRead, Lines, Turn
+from eirkit.vestige.trajectory import Call, Lines
 
 # A word of every marker, by a part of it that is looked for first.
 _ELIDED, _CLIPPED, _OMITTED = ("</elided_chars>", " elided"), ("response clipped>",), (" omitted",)
@@ -222,67 +221,6 @@ def _is_longer_before(text: str, start: int) -> bool:
     return any(start >= n and _LONGER_BEFORE.fullmatch(text, start - n, start) for n in (1, 2))
 
 
-def note_lines(turn: Turn, wanted: Container[str], *several: dict[str, set[str]], is_current: bool = False) -> None:
-    """Record what the agent saw of each path's current version; an edit keeps most of it, any other write none.
-
-    Args:
-        is_current: leave out what an edit replaced, which is in the context still and in the file no more.
-    """
-    for read in turn.reads:
-        if read.path in wanted and not read.rewritten:
-            _note(read, several)
-    for write in turn.writes:
-        if write.path in wanted:
-            text = write.content if write.content is not None else write.added
-            for seen in several:
-                known = seen.get(write.path, set()) if write.kind == "edit" else set()
-                removed = (write.removed or "") if is_current else ""
-                seen[write.path] = edited_lines(known, removed, text or "")
-    for read in turn.reads:
-        if read.rewritten and read.path in wanted:
-            _note(read, several)
-
-
-def _note(read: FileRead, several: Iterable[dict[str, set[str]]]) -> None:
-    shown = shown_lines(read)
-    for seen in several:
-        seen.setdefault(read.path, set()).update(shown)
-
-
-def edited_lines(known: set[str], removed: str, added: str) -> set[str]:
-    """Return normalized lines of a text after an edit, without those of which it changed a part."""
-    old, new = ([normalized_line(line) for line in text.splitlines()] for text in (removed, added))
-    if len(old) == 1 and (changed := _around(known, old[0], str.__contains__)):
-        return (known - changed) | set(new[1:-1])
-    first, last = (
-        _around(known, old[place], fits) if len(old) > 1 else set()
-        for place, fits in ((0, str.endswith), (-1, str.startswith))
-    )
-    if len(first) == 1:
-        new = new[1:]
-    if len(last) == 1:
-        new = new[:-1]
-    return known.difference(old, *(lines for lines in (first, last) if len(lines) == 1)).union(new)
-
-
-def _around(known: set[str], part: str, fits: Callable[[str, str], bool]) -> set[str]:
-    """Return the lines that a replaced text may be a part of; none if it is a whole line, or too short to tell."""
-    return {line for line in known if fits(line, part)} if part not in known and is_distinctive(part) else set()
-
-
-def shown_lines(read: FileRead) -> set[str]:
-    """Return the normalized lines that a read showed."""
-    shown = read.lines.values() if read.lines is not None else (read.content or "").splitlines()
-    return set(map(normalized_line, shown))
-
-
-def text_lines(text: str) -> set[str]:
-    """Return the normalized lines of a text, each also without a line number that a file viewer printed before it."""
-    lines = text.splitlines()
-    return {normalized_line(form) for line in lines for form in (line, _NUMBER.sub("", line, count=1))}
-
-
-def share_kept(seen: set[str], kept: set[str]) -> float:
-    """Return the share of a text's distinctive lines that another text contains."""
-    telling = set(filter(is_distinctive, seen))
-    return len(telling & kept) / len(telling) if telling else 0.0
+def without_number(line: str) -> str:
+    """Return a line without a number that a file viewer printed before it."""
+    return _NUMBER.sub("", line, count=1)

@@ -22,9 +22,10 @@ from eirkit.limits import check_time
 from eirkit.vestige.audits.instructions import MOST, Instruction, instructions_in, survivals_in
 from eirkit.vestige.demand.graph import Goal
 from eirkit.vestige.demand.live_states import MeasuredRun, live_at
+from eirkit.vestige.ledger import Ledger, Source, shown_texts
 from eirkit.vestige.lines import is_distinctive
 from eirkit.vestige.trajectory import Trajectory, Turn
-from eirkit.vestige.viewer_output import names_file, note_lines, shown_lines
+from eirkit.vestige.viewer_output import names_file
 from eirkit_coding.compaction import CompactionStatus
 from eirkit_coding.compaction.context import (
     MESSAGE_TOKENS,
@@ -48,6 +49,7 @@ _MOST_NAMES = 200  # learned from outputs
 # What a program prints and a later command repeats: names with a mark in them, such as test_a.py::test_b or --flag_x.
 _NAME = re.compile(r"[\w./:@-]{6,200}")
 _MARK = re.compile(r"[\w][_./:@-][\w]|::|\d")
+_READ: tuple[Source, ...] = ("shown", "echoed", "put back", "quoted")
 LONGEST_TOKEN = 128  # characters of the longest token of the vocabulary, a run of spaces
 
 
@@ -144,33 +146,31 @@ def cuts_of(
     if not wanted:
         return
     slice_used = run.used if goal.source == "own-edits" else run.needed
-    everything = {path for turn in trajectory.turns for path in _touched(turn)}
-    seen: dict[str, set[str]] = {}
-    shown: dict[str, set[str]] = {}
+    ledger = Ledger(root=trajectory.root)
     places = set(wanted)
     for turn in trajectory.turns:
         if turn.number in places:
             check_time()
             live = [run.graph.paths[state] for state in live_at(run.graph, slice_used, turn.number, "seen")]
-            yield _cut(trajectory, turn.number, sorted(set(live)), seen, shown, counter)
-        note_lines(turn, everything, seen)
-        for read in turn.reads:
-            shown.setdefault(read.path, set()).update(shown_lines(read))
+            yield _cut(trajectory, turn.number, sorted(set(live)), ledger, counter)
+        if turn.recorded.broken is not None:
+            ledger.renew(turn.recorded)
+            ledger.break_off(turn.number, turn.recorded)
+        ledger.take(turn)
 
 
 def _cut(
     trajectory: Trajectory,
     turn: int,
     live: Sequence[str],
-    seen: Mapping[str, set[str]],
-    shown: Mapping[str, set[str]],
+    ledger: Ledger,
     counter: LineCounter,
 ) -> ContextCut:
     messages = context_before(trajectory, turn)
     opening, rest = split_opening(messages)
     lines = known_lines(rest, counter)
     always = set(known_lines(opening, counter))
-    needed = _needed(lines, always, live, seen, shown)
+    needed = _needed(lines, always, live, ledger)
     unread = sum(not any(path in line.paths for line in needed.values()) for path in live)
     later = trajectory.turns[turn - 1 :]
     recorded = trajectory.turns[turn - 1].recorded
@@ -192,17 +192,13 @@ def _cut(
 
 
 def _needed(
-    lines: Mapping[str, KnownLine],
-    always: set[str],
-    live: Sequence[str],
-    seen: Mapping[str, set[str]],
-    shown: Mapping[str, set[str]],
+    lines: Mapping[str, KnownLine], always: set[str], live: Sequence[str], ledger: Ledger
 ) -> dict[str, NeededLine]:
     found: dict[str, list[str]] = {}
     read: set[str] = set()
     for path in live:
-        keys = set(map(key_of, seen.get(path, ())))
-        read |= keys & set(map(key_of, shown.get(path, ())))
+        keys = {key_of(line.text) for line in ledger.held(path)}
+        read.update(key_of(line.text) for line in ledger.held(path, _READ))
         for key in keys:
             if key in lines and key not in always and is_distinctive(key):
                 found.setdefault(key, []).append(path)
@@ -265,7 +261,7 @@ def _later_reads(later: Sequence[Turn], live: Sequence[str]) -> dict[str, frozen
     for turn in later:
         for read in turn.reads:
             if read.path in found and read.path not in closed and not read.rewritten:
-                found[read.path] |= set(map(key_of, shown_lines(read)))
+                found[read.path] |= set(map(key_of, shown_texts(read)))
         closed |= {write.path for write in turn.writes if write.kind != "edit"}
     return {path: frozenset(keys) for path, keys in found.items() if keys}
 

@@ -7,7 +7,6 @@ any run, and `python -m studies.guard_replay` recomputes them.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +19,11 @@ from eirkit.errors import InputFileError
 from eirkit.vestige.actions.touches import interpret
 from eirkit.vestige.formats.message_rows import read_messages
 from eirkit.vestige.formats.messages import text_of
-from eirkit.vestige.lines import normalized_line
+from eirkit.vestige.ledger import Ledger, Line, Message, tokens_of
+from eirkit.vestige.lines import is_distinctive
 from eirkit.vestige.tokens import Counter, estimating_counter
 from eirkit.vestige.trajectory import Recording, Trajectory
-from eirkit.vestige.viewer_output import names_file, note_lines, share_kept
+from eirkit.vestige.viewer_output import names_file
 from eirkit_coding.guard.conversation import Transcript, openai_messages, whole_text
 
 MOST_USES = 4
@@ -73,7 +73,6 @@ def bundled_counts() -> Counts:
 
 IN_VIEW = 0.5  # share of a file's distinctive lines below which its content counts as lost
 LIKELY = 0.5  # chance of reuse from which a loss is reported
-_NUMBERED = re.compile(r"^\s*\d+[\t:|→ ]\s?")  # line numbers as file viewers print them
 
 
 class Loss(Struct, frozen=True):
@@ -105,7 +104,7 @@ class Monitor:
         self.likely = likely
         self._count = count or estimating_counter()
         self._transcript = Transcript()
-        self._view: set[str] = set()  # lines of the previous request
+        self._view: list[str] = []  # the texts of the previous request
         self._reported: dict[str, int] = {}  # path → turn of the last access when its loss was reported
 
     def see(self, messages: Sequence[object], system: object = "") -> tuple[Loss, ...]:
@@ -117,7 +116,7 @@ class Monitor:
         """
         before = self._view
         change = self._transcript.take(messages)
-        self._view = lines_of([text_of(system), *self._transcript.visible])
+        self._view = [text_of(system), *self._transcript.visible]
         if not change.gone:
             return ()
         found = [loss for loss in self._losses(before) if self._is_news(loss)]
@@ -130,14 +129,20 @@ class Monitor:
         text = "\n".join(whole_text(message) for message in openai_messages(messages))
         return any(names_file(text, path) for path in known_files(self._trajectory(), sys.maxsize))
 
-    def _losses(self, before: set[str]) -> Iterable[Loss]:
+    def _losses(self, before: Sequence[str]) -> Iterable[Loss]:
         trajectory = self._trajectory()
         now = len(trajectory.turns)
-        for path, (seen, past) in known_files(trajectory, now + 1).items():
-            kept = share_kept(seen, self._view)
-            if kept < IN_VIEW <= share_kept(seen, before):
+        ledger = Ledger(root=trajectory.root)
+        for turn in trajectory.turns:
+            ledger.take(turn)
+        held, left = _lines_in(before, ledger, now), _lines_in(self._view, ledger, now + 1)
+        for path, past in known_files(trajectory, now + 1).items():
+            known = max(1, sum(map(_tells, ledger.known(path))))
+            was, stays = held.get(path, []), set(map(id, left.get(path, ())))
+            gone, kept = [line for line in was if id(line) not in stays], len(stays) / known
+            if kept < IN_VIEW <= len(was) / known:
                 chance = reuse_chance(past)
-                tokens = self._count("\n".join(sorted(seen)))
+                tokens = tokens_of(gone, self._count)
                 yield Loss(
                     now, path, tokens, kept, past.uses, past.idle, past.written, chance, likely=chance >= self.likely
                 )
@@ -158,34 +163,30 @@ class Monitor:
         return True
 
 
-def known_files(trajectory: Trajectory, cut: int) -> dict[str, tuple[set[str], FileHistory]]:
-    """Return, for each file accessed before a cut, the lines that the agent has seen of it, and its history."""
-    seen: dict[str, set[str]] = {}
+def _tells(line: Line) -> bool:
+    return is_distinctive(line.key)
+
+
+def _lines_in(texts: Iterable[str], ledger: Ledger, number: int) -> dict[str, list[Line]]:
+    """Return the distinctive lines of each file that some texts show; what the ledger held before is dropped."""
+    ledger.clear()
+    message = Message(number, "quoted")
+    for text in texts:
+        ledger.quote(message, text)
+    return {path: list(filter(_tells, ledger.held(path))) for path in ledger.files}
+
+
+def known_files(trajectory: Trajectory, cut: int) -> dict[str, FileHistory]:
+    """Return the history of each file that was accessed before a cut and not removed."""
     touched: dict[str, list[int]] = {}
     written: set[str] = set()
     for turn in trajectory.turns:
         if turn.number >= cut:
             break
-        paths = {read.path for read in turn.reads} | {write.path for write in turn.writes}
-        note_lines(turn, paths, seen)
-        for path in paths:
+        for path in {read.path for read in turn.reads} | {write.path for write in turn.writes}:
             touched.setdefault(path, []).append(turn.number)
         for write in turn.writes:
             (written.discard if write.kind == "delete" else written.add)(write.path)
             if write.kind == "delete":
                 touched.pop(write.path, None)
-    return {
-        path: (seen.get(path, set()), FileHistory(len(turns), cut - 1 - turns[-1], path in written))
-        for path, turns in touched.items()
-    }
-
-
-def lines_of(texts: Iterable[str]) -> set[str]:
-    """Return the normalized lines of texts; a numbered line is returned with and without its number."""
-    found: set[str] = set()
-    for text in texts:
-        for line in text.splitlines():
-            found.add(normalized_line(line))
-            if _NUMBERED.match(line):
-                found.add(normalized_line(_NUMBERED.sub("", line, count=1)))
-    return found
+    return {path: FileHistory(len(turns), cut - 1 - turns[-1], path in written) for path, turns in touched.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from tests.coding.bench.calls import (
     qwen_call,
 )
 from tests.coding.bench.server import Call, Reply
-from tests.coding.bench.session import PHASE_ONE, PHASE_TWO, Step
+from tests.coding.bench.session import SHORT, Phase, Step
 
 PROMPT, AGAIN = "Mend operation_7 in calc.py", "go on"
 _TRUSTED = "--dangerously-bypass-hook-trust"  # nobody can trust a hook by hand here
@@ -69,16 +69,27 @@ class Agent:
     python: str = ""  # the interpreter of the environment into which pip installs it; "": npm installs it
     end: Call | None = None  # the call that ends the session, where words do not
 
-    def replies(self, project: Path) -> list[Reply]:
+    def replies(self, project: Path, phases: Sequence[Phase] = SHORT) -> list[Reply]:
         """Return the script in the agent's own tools."""
-        first = [Reply(calls=(self.call(step, project),)) for step in PHASE_ONE]
-        if self.pause:
-            first.append(Reply("The first part is done.", usage=FULL))
-        else:
-            last = first.pop()
-            first.append(Reply(calls=last.calls, usage=FULL))
-        second = [Reply(calls=(self.call(step, project),)) for step in PHASE_TWO if step.kind != "say"]
-        return [*first, *second, Reply(PHASE_TWO[-1].text) if self.end is None else Reply(calls=(self.end,))]
+        made: list[Reply] = []
+        for phase in phases:
+            made += [Reply(calls=tuple(self.call(step, project) for step in steps)) for steps in phase if _acts(steps)]
+            if phase is phases[-1]:
+                made.append(Reply(phase[-1][0].text) if self.end is None else Reply(calls=(self.end,)))
+            elif self.pause:
+                made.append(Reply("The first part is done.", usage=FULL))
+            else:
+                made.append(Reply(calls=made.pop().calls, usage=FULL))
+        return made
+
+    def processes(self, place: Place, phases: Sequence[Phase] = SHORT) -> list[list[str]]:
+        """Return the arguments of each process; where an agent pauses, those after the first come once a compaction."""
+        first, *others = self.commands(place)
+        return [first, *(others * (len(phases) - 1) if self.pause else others)]
+
+
+def _acts(steps: tuple[Step, ...]) -> bool:
+    return steps[0].kind != "say"
 
 
 def _codex_settings(place: Place) -> None:

@@ -17,10 +17,14 @@ def claude_call(step: Step, project: Path) -> Call:
         return "Read", {"file_path": path, **({"offset": first, "limit": last} if step.lines else {})}
     if step.kind == "edit":
         return "Edit", {"file_path": path, "old_string": step.old, "new_string": step.new}
+    if step.kind == "search":
+        return "Grep", {"pattern": step.text, "path": path, "output_mode": "content", "-n": True}
     return "Bash", {"command": step.text, "description": "Run it"}
 
 
 def _shell_of(step: Step) -> str:
+    if step.kind == "search":
+        return f"grep -n {step.text} {step.path}"
     if step.kind != "view":
         return step.text
     return f"sed -n '{step.lines[0]},{step.lines[1]}p' {step.path}" if step.lines else f"cat {step.path}"
@@ -53,6 +57,8 @@ def opencode_call(step: Step, project: Path) -> Call:
         return "read", {"filePath": path, **part}
     if step.kind == "edit":
         return "edit", {"filePath": path, "oldString": step.old, "newString": step.new}
+    if step.kind == "search":
+        return "grep", {"pattern": step.text, "path": str(project), "include": step.path}
     return "bash", {"command": step.text, "description": "Run it"}
 
 
@@ -69,6 +75,8 @@ def gemini_call(step: Step, project: Path) -> Call:
             "old_string": step.old,
             "new_string": step.new,
         }
+    if step.kind == "search":
+        return "search_file_content", {"pattern": step.text, "include": step.path}
     return "run_shell_command", {"command": step.text, "description": "Run it"}
 
 

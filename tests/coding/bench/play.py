@@ -1,6 +1,7 @@
-"""Plays the session with one agent: `python -m tests.coding.bench.play AGENT PACKAGES FOLDER [GUARD [TIMES]]`.
+"""Plays the session with one agent: `python -m tests.coding.bench.play AGENT PACKAGES FOLDER [GUARD [TIMES [long]]]`.
 
-GUARD is `guard` or `trial`: the live guard is installed first. TIMES is how many sessions are played.
+GUARD is `guard` or `trial`: the live guard is installed first; `none`: no guard. TIMES is how many sessions are played;
+a long one has three compactions.
 
 It starts itself again in a network namespace in which only loopback exists, so that an agent reaches the scripted
 server and nothing else.
@@ -16,11 +17,12 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.coding.bench.agents import AGENTS, Agent, Place
 from tests.coding.bench.server import Script, serve
-from tests.coding.bench.session import make_project, write_files
+from tests.coding.bench.session import LONG, SHORT, Phase, make_project, write_files
 from tests.processes import completed, running
 
 SECONDS = 900  # for one process of an agent, which takes some seconds on a quiet machine
@@ -29,9 +31,11 @@ _INSIDE = "--inside"
 _SET_FLAGS, _UP, _RUNNING = 0x8914, 0x1, 0x40  # SIOCSIFFLAGS, IFF_UP, IFF_RUNNING
 
 
-def play(agent: Agent, packages: Path, folder: Path, guard: str = "", times: int = 1) -> None:
+def play(
+    agent: Agent, packages: Path, folder: Path, guard: str = "none", times: int = 1, *, is_long: bool = False
+) -> None:
     """Play the session of an agent in a new folder, in a network namespace."""
-    given = [agent.name, str(packages), str(folder), *([guard, str(times)] if guard else [])]
+    given = [agent.name, str(packages), str(folder), guard, str(times), *(["long"] if is_long else [])]
     words = [sys.executable, "-m", "tests.coding.bench.play", *given, _INSIDE]
     # A process namespace, too: what an agent leaves running, such as a daemon, ends with the session.
     completed(
@@ -57,16 +61,16 @@ def _install_guard(agent: Agent, place: Place, guard: str) -> None:
     completed(words, check=True, env={"PATH": os.environ["PATH"], "HOME": str(place.home)})
 
 
-def _play_inside(agent: Agent, packages: Path, folder: Path, guard: str, times: int) -> None:
+def _play_inside(agent: Agent, packages: Path, folder: Path, guard: str, times: int, phases: Sequence[Phase]) -> None:
     _raise_loopback()
     project = folder / "project"
     make_project(project)
-    script = Script(agent.replies(project), agent.fewest_tools, agent.summary_usage)
+    script = Script(agent.replies(project, phases), agent.fewest_tools, agent.summary_usage)
     server = serve(script)
     place = Place(packages, folder / "home", project, f"http://127.0.0.1:{server.server_address[1]}")
     place.home.mkdir()
     agent.settle(place)
-    if guard:
+    if guard != "none":
         _install_guard(agent, place, guard)
     environment = {
         "PATH": os.environ["PATH"],
@@ -79,7 +83,7 @@ def _play_inside(agent: Agent, packages: Path, folder: Path, guard: str, times: 
     }
     start = [str(packages / agent.runtime)] if agent.runtime else []
     with (folder / TRANSCRIPT).open("wb") as transcript:
-        for words in agent.commands(place) * times:
+        for words in agent.processes(place, phases) * times:
             if words == agent.commands(place)[0]:
                 write_files(project)
                 script.given = 0
@@ -93,8 +97,10 @@ def _play_inside(agent: Agent, packages: Path, folder: Path, guard: str, times: 
 
 if __name__ == "__main__":
     _name, _packages, _folder, *_more = [word for word in sys.argv[1:] if word != _INSIDE]
-    _guard, _times = (_more[0], int(_more[1])) if _more else ("", 1)
+    _guard, _times = (_more[0], int(_more[1])) if _more else ("none", 1)
+    _phases = LONG if _more[2:] == ["long"] else SHORT
     if _INSIDE in sys.argv:
-        _play_inside(AGENTS[_name], Path(_packages).resolve(), Path(_folder).resolve(), _guard, _times)
+        _place = Path(_packages).resolve(), Path(_folder).resolve()
+        _play_inside(AGENTS[_name], *_place, _guard, _times, _phases)
     else:
-        play(AGENTS[_name], Path(_packages), Path(_folder), _guard, _times)
+        play(AGENTS[_name], Path(_packages), Path(_folder), _guard, _times, is_long=_phases is LONG)

@@ -12,7 +12,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -61,7 +61,7 @@ class Script:
             else:
                 reply = Reply(self.summary, usage=self.summary_usage) if kind == "summary" else Reply("A title")
             step = self.given - 1 if kind == "step" else None
-            self.requests.append({"kind": kind, "step": step, "path": path, "body": body})
+            self.requests.append({"kind": kind, "step": step, "path": path, "body": body, "reply": asdict(reply)})
         return reply
 
     def _kind(self, body: Mapping[str, Any]) -> str:

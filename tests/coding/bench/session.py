@@ -36,8 +36,8 @@ FILES = {
 class Step:
     """One action of the scripted session, and what it truly shows and changes."""
 
-    kind: Literal["view", "shell", "edit", "say"]
-    text: str = ""  # the command, or what is said
+    kind: Literal["view", "search", "shell", "edit", "say"]
+    text: str = ""  # the command, the text that is searched for, or what is said
     path: str = CALC
     lines: tuple[int, int] | None = None  # of a view; None: the whole file
     old: str = ""
@@ -59,6 +59,53 @@ PHASE_TWO = (
     Step("edit", old=_BEFORE + _WRONG, new=_BEFORE + _RIGHT, writes=(CALC,)),
     Step("shell", "python3 test_calc.py"),
     Step("say", "Done."),
+)
+Reply = tuple[Step, ...]  # several steps: parallel calls
+Phase = tuple[Reply, ...]  # what comes before a compaction, or before the end
+
+SHORT: tuple[Phase, ...] = (tuple((step,) for step in PHASE_ONE), tuple((step,) for step in PHASE_TWO))
+_PARSE_9 = (
+    "def parse_9(text):\n",
+    "    return text.count(lexer.TOKEN_9)\n",
+    "    return 1 + text.count(lexer.TOKEN_9)\n",
+)
+_TOKEN_20 = "TOKEN_20 = 'token-number-20'\n", "PATTERN_20 = r'[a-z]{20}'\n", "PATTERN_20 = r'[a-y]{20}'\n"
+_FIX = Step("edit", old=_BEFORE + _WRONG, new=_BEFORE + _RIGHT, writes=(CALC,))
+_COUNT = Step("edit", path="parser.py", old=_PARSE_9[0] + _PARSE_9[1], new=_PARSE_9[0] + _PARSE_9[2])
+_PATTERN = Step("edit", path="lexer.py", old=_TOKEN_20[0] + _TOKEN_20[1], new=_TOKEN_20[0] + _TOKEN_20[2])
+_BACK = Step("edit", path="parser.py", old=_PARSE_9[0] + _PARSE_9[2], new=_PARSE_9[0] + _PARSE_9[1])
+
+# Three compactions; parallel calls, the agents' own search, files that are edited, put back and read in part.
+LONG: tuple[Phase, ...] = (
+    (
+        (Step("view", lines=(1, 60)),),
+        (Step("shell", "cat lexer.py"),),
+        (PHASE_ONE[2],),
+        (Step("shell", "python3 test_calc.py"),),
+        (Step("view", path="parser.py"), Step("view", path="test_calc.py")),
+        (Step("search", "TOKEN_1", path="lexer.py"), Step("shell", "sed -n '15,25p' calc.py")),
+    ),
+    (
+        (Step("view"),),
+        (_FIX,),
+        (Step("view", path="lexer.py", lines=(1, 40)), Step("shell", "sed -n '70,90p' parser.py")),
+        (Step("shell", "git checkout -q nowhere || echo kept"),),
+        (Step("shell", "python3 test_calc.py"),),
+    ),
+    (
+        (Step("view", path="parser.py"),),
+        (_COUNT,),
+        (Step("search", "TOKEN_2", path="parser.py"),),
+        (Step("shell", "cat lexer.py"),),
+        (_PATTERN,),
+    ),
+    (
+        (Step("view", path="parser.py", lines=(1, 30)), Step("view", path="lexer.py")),
+        (_BACK,),
+        (Step("edit", old=_BEFORE + _RIGHT, new=_BEFORE + _START),),
+        (Step("edit", path="lexer.py", old=_TOKEN_20[0] + _TOKEN_20[2], new=_TOKEN_20[0] + _TOKEN_20[1]),),
+        (Step("say", "Done."),),
+    ),
 )
 
 

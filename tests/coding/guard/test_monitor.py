@@ -20,7 +20,6 @@ from eirkit_coding.guard.guard import (
     bundled_counts,
     count_reuse,
     known_files,
-    lines_of,
     reuse_chance,
 )
 
@@ -104,14 +103,6 @@ def test_what_a_summary_repeats_word_for_word_is_not_lost():
     monitor.see(messages)
     losses = monitor.see([SYSTEM, TASK, {"role": "user", "content": f"So far:\n{PARSER}"}, *messages[-2:]])
     assert [loss.path.rpartition("/")[2] for loss in losses] == ["notes.txt"]
-
-
-def test_lines_count_as_seen_with_and_without_their_numbers():
-    assert lines_of(["    12\tdef parse(text):", "13: return text"]) >= {
-        "def parse(text):",
-        "return text",
-        "12 def parse(text):",
-    }
 
 
 def test_a_context_carries_on_by_a_shared_message_or_a_known_file():

@@ -11,7 +11,7 @@ larger than the run's first and the summary together, the files that were touche
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 
@@ -19,10 +19,10 @@ from msgspec.structs import replace
 
 from eirkit.records.analysis import BreakCost, BreakEvidence, DroppedState, Fate
 from eirkit.vestige.demand.costs import read_tokens
-from eirkit.vestige.lines import is_distinctive
+from eirkit.vestige.ledger import Ledger, Line, tokens_of
 from eirkit.vestige.tokens import Counter
-from eirkit.vestige.trajectory import FileRead, FileWrite, Trajectory, Turn
-from eirkit.vestige.viewer_output import names_file, note_lines, share_kept, shown_lines, text_lines
+from eirkit.vestige.trajectory import FileWrite, RecordedTurn, Trajectory, Turn
+from eirkit.vestige.viewer_output import names_file
 
 
 @dataclass(slots=True)
@@ -30,47 +30,59 @@ class _Lost:
     """What one break dropped of one file, while the run goes on."""
 
     row: DroppedState
-    waiting: set[str]  # distinctive dropped lines that were not shown again yet
-    lines: int  # how many there were; 0: the file's text is not recorded, so that it was dropped as a whole
-    shown: int = 0
-    edited: int = 0
+    waiting: list[Line]  # dropped lines that nothing brought back yet
+    lines: int  # how many there were; 0: the file's text is not in the log, so that it was dropped as a whole
+    shown: list[Line] = field(default_factory=list)
+    edited: list[Line] = field(default_factory=list)
     reread_tokens: float = 0.0
     first_turn: int | None = None
     fate: Fate = "never"
 
-    def read(self, turn: int, lines: set[str] | None, tokens: int) -> None:
-        """Take a later read; lines are None if its text is not recorded."""
-        telling = None if lines is None or not self.lines else set(filter(is_distinctive, lines))
-        hit = self.waiting if telling is None else telling & self.waiting
-        if telling is None or hit:
-            self.reread_tokens += tokens if telling is None else tokens * len(hit) / len(telling)
-            self.shown += len(hit) or int(not self.lines)
-            self.waiting = self.waiting - hit
-            self.fate, self.first_turn = "reread", self.first_turn or turn
+    def read(self, turn: int, lines: Sequence[Line], tokens: int, count: Counter) -> None:
+        """Take a later read of some lines; none if its text is not recorded."""
+        shown = set(map(id, lines))
+        hit = [line for line in self.waiting if not lines or id(line) in shown]
+        if not hit and self.lines:
+            return
+        is_all = len(hit) == len(lines) or not (lines and self.lines)
+        self.reread_tokens += tokens if is_all else tokens * tokens_of(hit, count) / max(1, tokens_of(lines, count))
+        self.shown += hit
+        self.fate, self.first_turn = "reread", self.first_turn or turn
+        self._settle(hit)
 
     def edit(self, write: FileWrite) -> None:
         """Take a later edit: of a file that was read again in part, the lines that it replaces were used unread."""
         if self.first_turn is None:
             self.fate = self.fate if write.kind == "delete" else "overwritten"
             return
-        hit = text_lines(write.removed or "") & self.waiting
-        self.edited += len(hit)
-        self.waiting = self.waiting - hit
+        hit = [line for line in self.waiting if line.is_gone]
+        self.edited += hit
+        self._settle(hit)
+
+    def put_back(self, ledger: Ledger) -> None:
+        """Take a later break, after which lines may be in the context without having been read."""
+        self._settle([line for line in self.waiting if ledger.holds(line)])
+
+    def _settle(self, lines: Sequence[Line]) -> None:
+        done = set(map(id, lines))
+        self.waiting = [line for line in self.waiting if id(line) not in done] if done else self.waiting
 
     def is_settled(self) -> bool:
-        return not self.waiting and (self.lines > 0 or self.shown > 0)
+        return not self.waiting and (self.lines > 0 or self.first_turn is not None)
 
-    def settled(self, ahead: _Ahead, *, is_known: bool) -> DroppedState:
+    def settled(self, ahead: _Ahead, count: Counter, *, is_known: bool) -> DroppedState:
         """Return the row with what became of the dropped lines."""
-        share = min(1.0, self.shown / self.lines) if self.lines else float(self.shown > 0)
-        again = round(self.row.dropped_tokens * share)
-        edited = round(self.row.dropped_tokens * self.edited / self.lines) if self.lines else 0
+        dropped = self.row.dropped_tokens
+        if len(self.shown) == self.lines:  # all of it, or a text that is not recorded
+            again = dropped if self.first_turn is not None else 0
+        else:
+            again = min(dropped, tokens_of(self.shown, count))
         turns, tokens = ahead.until(self.row.cut, self.first_turn)
         return replace(
             self.row,
-            dropped_tokens=self.row.dropped_tokens if is_known else again,
-            unknown_tokens=0 if is_known else self.row.dropped_tokens - again,
-            edited_tokens=min(edited, self.row.dropped_tokens - again) if is_known else 0,
+            dropped_tokens=dropped if is_known else again,
+            unknown_tokens=0 if is_known else dropped - again,
+            edited_tokens=min(tokens_of(self.edited, count), dropped - again) if is_known else 0,
             fate=self.fate,
             reread_turn=self.first_turn,
             reread_tokens=round(self.reread_tokens),
@@ -80,107 +92,37 @@ class _Lost:
         )
 
 
-@dataclass(slots=True)
-class _Context:
-    """What the agent saw of each file's current version, and how much of it is still in the context."""
-
-    wanted: set[str]
-    count: Counter
-    seen: dict[str, set[str]] = field(default_factory=dict)
-    held: dict[str, set[str]] = field(default_factory=dict)
-    touched: set[str] = field(default_factory=set)  # since the last break
-    last_touched: dict[str, int] = field(default_factory=dict)
-    put_back: dict[str, int] = field(
-        default_factory=dict
-    )  # tokens of files that the scaffold put back, as they are now
-
-    def take(self, turn: Turn) -> None:
-        for write in turn.writes:
-            if write.path in self.put_back:
-                change = self.count(write.added or "") - self.count(write.removed or "")
-                left = self.put_back[write.path] + change if write.kind == "edit" else 0
-                self.put_back[write.path] = max(0, left)
-        note_lines(turn, self.wanted, self.seen, self.held, is_current=True)
-        for read in turn.reads:
-            if read.path in self.wanted and read.lines is None and read.content is None:
-                self.held[read.path] = set(self.seen[read.path])  # its text is not recorded: assume the whole file
-        now = {read.path for read in turn.reads} | {write.path for write in turn.writes}
-        self.touched |= now
-        self.last_touched.update(dict.fromkeys(now & self.wanted, turn.number))
-
-    def renew(self, stayed: _Stayed) -> None:
-        """Forget lines that a file has no more, as its whole text shows that the scaffold put back."""
-        for file in stayed.files:
-            for known in (self.seen, self.held):
-                if file.path in known and not file.clipped:
-                    known[file.path] = known[file.path] & stayed.own[file.path]
-
-    def shrink(self, stayed: _Stayed) -> None:
-        self.held = {path: lines & stayed.of(path) for path, lines in self.seen.items()}
-        self.touched = set(stayed.paths)
-        for file in stayed.files:
-            if file.path in self.wanted:  # a file that the scaffold put back may show more than had been read
-                shown = shown_lines(file)
-                self.seen[file.path] = self.seen.get(file.path, set()) | shown
-                self.held[file.path] = self.held.get(file.path, set()) | shown
-                self.touched.add(file.path)
-                self.put_back[file.path] = read_tokens(file, self.count)
-
-    def held_share(self, path: str) -> float:
-        return self._share(path, self.held.get(path, set()), is_whole=path in self.touched)
-
-    def carried_share(self, path: str, stayed: _Stayed) -> float:
-        return self._share(path, stayed.of(path), is_whole=path in stayed.paths)
-
-    def dropped_share(self, path: str, stayed: _Stayed) -> float:
-        kept = self._share(path, self.held.get(path, set()) & stayed.of(path), is_whole=path in stayed.paths)
-        return max(0.0, self.held_share(path) - kept)
-
-    def _share(self, path: str, lines: set[str], *, is_whole: bool) -> float:
-        seen = self.seen.get(path, set())
-        return share_kept(seen, lines) if any(map(is_distinctive, seen)) else float(is_whole)  # all of it, or none
-
-    def dropped_lines(self, path: str, stayed: _Stayed) -> set[str]:
-        return set(filter(is_distinctive, self.held.get(path, set()) - stayed.of(path)))
-
-
 @dataclass(frozen=True, slots=True)
-class _Stayed:
-    """What is in the context after a break."""
+class _Held:
+    """What is in the context of one file's present version, at one moment."""
 
-    lines: set[str]  # of texts that may be of any file
-    own: Mapping[str, set[str]]  # by path: those that are known to be of this file
-    paths: set[str]  # files that turns which stayed read or wrote
-    files: tuple[FileRead, ...]  # put back by the scaffold
-    is_known: bool
+    known: list[Line]
+    held: list[Line]
+    is_in_view: bool  # the log does not have its text, and a view of it is in the context
 
-    def of(self, path: str) -> set[str]:
-        """Return the lines that may be of a file; a line of another file is none of them, though it may be equal."""
-        own = self.own.get(path)
-        return self.lines if own is None else self.lines | own
+    @classmethod
+    def of(cls, ledger: Ledger, path: str) -> _Held:
+        known = ledger.known(path)
+        return cls(known, list(filter(ledger.holds, known)), ledger.is_in_view(path))
+
+    def tokens(self, live: int, count: Counter) -> int:
+        """Return the tokens of what is known; those of the state where its text is not recorded."""
+        return tokens_of(self.known, count) if self.known else live
+
+    def share(self, lines: Sequence[Line], tokens: int, count: Counter) -> float:
+        """Return the share of the file's known text that some of its lines are."""
+        if not self.known:
+            return float(self.is_in_view)
+        return 1.0 if len(lines) == len(self.known) else tokens_of(lines, count) / max(1, tokens)
 
 
-def _stayed(turn: Turn, turns: Sequence[Turn], root: str) -> _Stayed:
-    recorded = turn.recorded
+def _is_known(recorded: RecordedTurn) -> bool:
+    """Return whether the log says what stayed at a break."""
     kept = recorded.kept
-    lines = text_lines(recorded.carried)
     if kept is None:
-        return _Stayed(lines, {}, set(), (), is_known=bool(recorded.carried) or recorded.broken == "clear")
-    files = tuple(replace(file, path=file.path.removeprefix(root)) for file in kept.files)
-    contents = {file.content for file in files}
-    lines.update(*(text_lines(text) for text in kept.texts if text not in contents))
-    own: dict[str, set[str]] = {}
-    for file in files:
-        own.setdefault(file.path, set()).update(shown_lines(file))
-    paths: set[str] = set()
-    for number in kept.turns:
-        if 0 < number <= len(turns):
-            one = turns[number - 1]
-            touched = {read.path for read in one.reads} | {write.path for write in one.writes}
-            note_lines(one, touched, own)
-            paths |= touched
+        return bool(recorded.carried) or recorded.broken == "clear"
     is_shown = kept.is_complete or bool(recorded.carried or kept.texts or kept.files or kept.turns)
-    return _Stayed(lines, own, paths, files, is_known=is_shown and not kept.is_opaque)
+    return is_shown and not kept.is_opaque
 
 
 def _unlogged_tokens(turn: Turn, turns: Sequence[Turn], count: Counter) -> int:
@@ -245,41 +187,44 @@ def dropped_states(
     if not wanted:
         return ()
     turns, ahead = trajectory.turns, _Ahead(trajectory.turns, wanted)
-    root = f"{trajectory.root.rstrip('/')}/" if trajectory.root else ""
-    context = _Context(wanted, count)
+    ledger = Ledger(wanted, trajectory.root)
+    last_touched: dict[str, int] = {}
     rows: list[DroppedState | tuple[_Lost, bool]] = []
     open_by_path: dict[str, list[_Lost]] = {}
     for turn in turns:
         if turn.recorded.broken is not None:
-            stayed = _stayed(turn, turns, root)
-            context.renew(stayed)
+            states = live.get(turn.number, {})
+            ledger.renew(turn.recorded)
+            before = {path: _Held.of(ledger, path) for path in sorted(states)}
+            ledger.break_off(turn.number, turn.recorded)
             for earlier in chain.from_iterable(open_by_path.values()):
-                earlier.waiting -= stayed.of(earlier.row.path)  # back in the context without being read
-            found = tuple(_dropped(turn, live.get(turn.number, {}), context, stayed, ahead))
-            doubtful = _perhaps_put_back(found, _unlogged_tokens(turn, turns, count), context.last_touched)
-            for row in found:
+                earlier.put_back(ledger)
+            found = [_dropped(turn, path, states[path], held, ledger, ahead, count) for path, held in before.items()]
+            doubtful = _perhaps_put_back([row for row, _ in found], _unlogged_tokens(turn, turns, count), last_touched)
+            for row, lines in found:
                 if not row.dropped_tokens:
                     rows.append(row)
                     continue
-                lines = context.dropped_lines(row.path, stayed)
                 lost = _Lost(row, lines, len(lines))
                 open_by_path.setdefault(row.path, []).append(lost)
-                rows.append((lost, stayed.is_known and row.path not in doubtful))
-            context.shrink(stayed)
-        _follow(turn, open_by_path, count)
-        context.take(turn)
-    return tuple(row if isinstance(row, DroppedState) else row[0].settled(ahead, is_known=row[1]) for row in rows)
+                rows.append((lost, _is_known(turn.recorded) and row.path not in doubtful))
+        _follow(turn, ledger, open_by_path, count)
+        touched = {read.path for read in turn.reads} | {write.path for write in turn.writes}
+        last_touched.update(dict.fromkeys(touched & wanted, turn.number))
+    return tuple(
+        row if isinstance(row, DroppedState) else row[0].settled(ahead, count, is_known=row[1]) for row in rows
+    )
 
 
-def _follow(turn: Turn, open_by_path: dict[str, list[_Lost]], count: Counter) -> None:
-    """Note which dropped lines a turn showed again, and which files it edited before that."""
+def _follow(turn: Turn, ledger: Ledger, open_by_path: dict[str, list[_Lost]], count: Counter) -> None:
+    """Take a turn, and note which dropped lines it showed again, and which files it edited before that."""
+    shown = ledger.take(turn)
     if not open_by_path:
         return
-    for read in turn.reads:
+    for place, read in enumerate(turn.reads):
         for lost in open_by_path.get(read.path, ()):
             if lost.first_turn is not None or not read.rewritten:  # else it was edited before it was read
-                is_recorded = read.lines is not None or read.content is not None
-                lost.read(turn.number, shown_lines(read) if is_recorded else None, read_tokens(read, count))
+                lost.read(turn.number, shown[place], read_tokens(read, count), count)
     for write in turn.writes:
         for lost in open_by_path.get(write.path, ()):
             lost.edit(write)
@@ -350,30 +295,34 @@ def break_evidence(turn: Turn) -> BreakEvidence:
 
 
 def _dropped(
-    turn: Turn, live: Mapping[str, int], context: _Context, stayed: _Stayed, ahead: _Ahead
-) -> Iterator[DroppedState]:
-    for path, shown in sorted(live.items()):
-        tokens = max(shown, context.put_back.get(path, 0))
-        fate, again = ahead.fate(path, turn.number)
-        turns_until, tokens_until = ahead.until(turn.number, again)
-        yield DroppedState(
-            cut=turn.number,
-            kind=turn.recorded.broken or "compaction",
-            path=path,
-            tokens=tokens,
-            carried_share=context.carried_share(path, stayed),
-            named=names_file(turn.recorded.carried, path),
-            held_share=context.held_share(path),
-            dropped_tokens=round(tokens * context.dropped_share(path, stayed)),
-            unknown_tokens=0,
-            fate=fate,
-            reread_turn=again,
-            reread_tokens=0,  # a reread costs nothing where nothing was dropped
-            reread_dropped_tokens=0,
-            edited_tokens=0,
-            turns_until=turns_until,
-            tokens_until=tokens_until,
-        )
+    turn: Turn, path: str, live: int, before: _Held, ledger: Ledger, ahead: _Ahead, count: Counter
+) -> tuple[DroppedState, list[Line]]:
+    """Return the row of a file at a break, and the lines of it that the break dropped."""
+    tokens = before.tokens(live, count)
+    after = [line for line in before.known if ledger.holds(line)]
+    lines = [line for line in before.held if not ledger.holds(line)]
+    is_dropped = before.is_in_view and not before.known and not ledger.is_in_view(path)
+    fate, again = ahead.fate(path, turn.number)
+    turns_until, tokens_until = ahead.until(turn.number, again)
+    row = DroppedState(
+        cut=turn.number,
+        kind=turn.recorded.broken or "compaction",
+        path=path,
+        tokens=tokens,
+        carried_share=before.share(after, tokens, count) if before.known else float(ledger.is_in_view(path)),
+        named=names_file(turn.recorded.carried, path),
+        held_share=before.share(before.held, tokens, count),
+        dropped_tokens=tokens if is_dropped or len(lines) == len(before.known) > 0 else tokens_of(lines, count),
+        unknown_tokens=0,
+        fate=fate,
+        reread_turn=again,
+        reread_tokens=0,  # a reread costs nothing where nothing was dropped
+        reread_dropped_tokens=0,
+        edited_tokens=0,
+        turns_until=turns_until,
+        tokens_until=tokens_until,
+    )
+    return row, lines
 
 
 def _next(turns: list[int], cut: int) -> int | None:

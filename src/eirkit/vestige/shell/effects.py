@@ -156,9 +156,10 @@ def _edited(text: str, write: FileWrite) -> str:
 
 def _completed_writes(walk: Walk, output: str, exit_code: int) -> list[ShellWrite]:
     """Return the writes that happened, in order."""
-    if exit_code == 0 and not any(map(output.__contains__, _COMPLAINTS)):
+    if exit_code == 0 and not walk.failed and not any(map(output.__contains__, _COMPLAINTS)):
         return walk.written
     done = [done for done in walk.written if not _failed(done, output, exit_code, walk.last_step)]
+    done = [one for one in done if one.step not in walk.failed or _is_selective(one, output)]
     return [one for one in done if not _skipped(one.step, walk, output)] if exit_code else done
 
 
@@ -188,9 +189,12 @@ def _failed(done: ShellWrite, output: str, exit_code: int, last_step: int) -> bo
         return True
     if _complains(name, done.word, output):
         return True
-    # A command that reports an error about one file has processed the others.
-    selective = name != "git" and _complains(name, "", output)
-    return exit_code != 0 and done.step == last_step and not selective
+    return exit_code != 0 and done.step == last_step and not _is_selective(done, output)
+
+
+def _is_selective(done: ShellWrite, output: str) -> bool:
+    """Return whether the command reports an error about another file, so that it has processed this one."""
+    return done.command != "git" and _complains(done.command, "", output)
 
 
 def _refused(word: str, output: str) -> bool:

@@ -80,6 +80,7 @@ class Walk:
         self.cleaned: dict[str, None] = {}  # files restored to the last commit
         self.held: dict[str, Flow] = {}  # variables that hold a stream, as after `x=$(cat f)` or `read`
         self.guards: dict[int, int] = {}  # steps that run only if an earlier one succeeded
+        self.failed: set[int] = set()  # steps after whose `||` something was printed
         if " found" in output:
             self.missing = frozenset(found[1] or found[2] for found in NOT_FOUND.finditer(output))
             self.unmatched = frozenset(_NO_MATCHES.findall(output))
@@ -323,15 +324,23 @@ class Walk:
 
     def _otherwise(self, node: Node, stdin: Flow, held: bool | None) -> None:
         """Interpret what follows `||`; None if it is unknown which side was printed."""
-        before = len(self.shown)
+        before, tried = len(self.shown), self.steps
         self.run(node, stdin)
         after = self.shown[before:]
+        if any(flow.kind == "text" and self._printed(flow.text or "") for flow in after):
+            while tried and self.names[tried - 1] in ("echo", "printf"):  # which do not fail
+                tried -= 1
+            self.failed.add(tried)
         if held is None:
             held = not any(flow.shows_files for flow in after)
         # Names with a commit before them are those of a search in that commit.
         held = held and not any(f"\n{revision}:" in f"\n{self.output}" for flow in after for revision in flow.revisions)
         # A text that may not have been printed still separates two files if it is found.
         self.shown[before:] = [replace(flow, optional=True) for flow in after if not held or flow.kind == "text"]
+
+    def _printed(self, text: str) -> bool:
+        """Return whether the output has a text as lines of its own."""
+        return bool(text.strip()) and f"\n{text.strip()}\n" in f"\n{self.output}\n"
 
     def _left_held(self, left: Sequence[Flow], node: Node, step: int) -> bool | None:
         """Return whether what precedes `||` showed a file and the call succeeded, so the right side did not run."""
