@@ -7,6 +7,7 @@ any run, and `python -m studies.guard_replay` recomputes them.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,7 @@ def bundled_counts() -> Counts:
 
 
 IN_VIEW = 0.5  # share of a file's distinctive lines below which its content counts as lost
+_FOLDER = re.compile(r"(?:[Ww]orking directory: |<cwd>)(/[^\s<]{1,400})")
 LIKELY = 0.5  # chance of reuse from which a loss is reported
 
 
@@ -105,6 +107,7 @@ class Monitor:
         self._count = count or estimating_counter()
         self._transcript = Transcript()
         self._view: list[str] = []  # the texts of the previous request
+        self._root: str | None = None  # the folder in which the agent works, if a message says so
         self._reported: dict[str, int] = {}  # path → turn of the last access when its loss was reported
 
     def see(self, messages: Sequence[object], system: object = "") -> tuple[Loss, ...]:
@@ -117,15 +120,19 @@ class Monitor:
         before = self._view
         change = self._transcript.take(messages)
         self._view = [text_of(system), *self._transcript.visible]
+        if self._root is None and (said := next(filter(None, map(_FOLDER.search, self._view)), None)):
+            self._root = said[1]
         if not change.gone:
             return ()
         found = [loss for loss in self._losses(before) if self._is_news(loss)]
         return tuple(sorted(found, key=lambda loss: (-loss.chance, -loss.tokens, loss.path)))
 
-    def continues_with(self, messages: Sequence[object]) -> bool:
-        """Return whether a context continues this conversation: they share a message, or its summary names a file."""
-        if self._transcript.overlaps(messages):
-            return True
+    def overlaps(self, messages: Sequence[object]) -> bool:
+        """Return whether a context shares a message with this conversation, apart from common opening messages."""
+        return self._transcript.overlaps(messages)
+
+    def is_named_in(self, messages: Sequence[object]) -> bool:
+        """Return whether a context, such as a summary, names a file of this conversation."""
         text = "\n".join(whole_text(message) for message in openai_messages(messages))
         return any(names_file(text, path) for path in known_files(self._trajectory(), sys.maxsize))
 
@@ -152,7 +159,9 @@ class Monitor:
             prompt, turns = read_messages(self._transcript.messages)
         except InputFileError:  # a malformed conversation touches no files
             prompt, turns = "", ()
-        recording = Recording(run_id="live", task_id="live", format="live", source="", turns=turns, prompt=prompt)
+        recording = Recording(
+            run_id="live", task_id="live", format="live", source="", turns=turns, prompt=prompt, root=self._root
+        )
         return interpret(recording, self._count)
 
     def _is_news(self, loss: Loss) -> bool:

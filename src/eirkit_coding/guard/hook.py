@@ -62,7 +62,7 @@ class SessionMemory:
     arm: Arm = "restore"
     restored: str = ""  # the text after the last compaction
     snapshot: str = ""  # of Gemini CLI: the id of the last summary that was answered
-    layout: Literal[3] = 3  # of the file; another number makes it obsolete
+    layout: Literal[4] = 4  # of the file; another number makes it obsolete
 
 
 class Sessions:
@@ -247,6 +247,7 @@ def respond(event: HookEvent, folder: Path, now: float) -> HookAnswer | None:
         return None
     with suppress(OSError, OutOfTimeError):  # what was stored before the compaction is still known
         _read_transcript(memory, event, folder, now)
+    memory.working.compact(event.agent)
     memory.restored = _restore(memory, event, folder, now)
     with suppress(OSError):  # on a full disk the answer is still good
         sessions.save(event.agent, event.session, memory)

@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import count
+from itertools import count, takewhile
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -27,6 +27,7 @@ from msgspec import Struct, ValidationError, convert
 from eirkit.errors import EirkitError, UsageError
 from eirkit.limits import time_limit
 from eirkit.vestige.formats.messages import text_of
+from eirkit.vestige.formats.run_builder import items_of, mapping_of, string_of
 from eirkit_coding.guard.guard import LIKELY, Loss, Monitor
 
 LARGEST_BODY = 1 << 26  # bytes; a context of a million tokens takes about four million
@@ -41,8 +42,9 @@ LOST_HEADER = "X-Eirkit-Lost"
 _OWN_CONNECTION = frozenset({"connection", "host", "keep-alive", "proxy-authorization", "te", "trailer", "upgrade"})
 _BODY_FORM = frozenset({"content-length", "transfer-encoding"})
 _WITHOUT_BODY = (204, 304)
-# A line that Claude Code puts before its system prompt, and whose value changes within a conversation.
-_CHANGING = re.compile(r"(?m)^x-anthropic-billing-header:[^\n]*(?:\n|\Z)")
+# A line that Claude Code puts before its system prompt. Its values change within a conversation, but for one.
+_HEADER = re.compile(r"(?m)^x-anthropic-billing-header:([^\n]*)(?:\n|\Z)")
+_SUB_AGENT = "cc_is_subagent=true"
 
 Telling = Callable[[Sequence[Loss]], None]
 
@@ -52,6 +54,13 @@ class ModelRequest(Struct, frozen=True):
 
     messages: list[Any] = []
     system: Any = ""
+    tools: Any = ()
+
+    @property
+    def tool_names(self) -> frozenset[str]:
+        """The names of the tools that the model is offered."""
+        own = (mapping_of(tool.get("function")) or tool for tool in items_of(self.tools))
+        return frozenset(string_of(tool.get("name")) for tool in own)
 
 
 class _Conversation:
@@ -61,11 +70,21 @@ class _Conversation:
         self.opening, self.monitor = opening, Monitor(likely)
         self.lock = threading.Lock()
         self.seen = -1  # number of the latest request that was analyzed
+        self.tools: frozenset[str] = frozenset()
+
+    def goes_on_in(self, request: ModelRequest) -> bool:
+        """Return whether a request is one of this conversation, perhaps after a compaction.
+
+        A sub-agent, which has no message of it and lacks some of its tools, may well be asked about its files.
+        """
+        if self.monitor.overlaps(request.messages):
+            return True
+        return not request.tool_names < self.tools and self.monitor.is_named_in(request.messages)
 
     def see(self, request: ModelRequest, number: int) -> tuple[Loss, ...]:
         if number < self.seen:
             return ()
-        self.seen = number
+        self.seen, self.tools = number, request.tool_names
         return self.monitor.see(request.messages, request.system or "")
 
 
@@ -95,7 +114,7 @@ class Conversations:
             alike = [(key, known) for key, known in reversed(self._known.items()) if known.opening == opening]
         for key, known in alike:
             with known.lock:
-                if known.monitor.continues_with(request.messages):
+                if known.goes_on_in(request):
                     with self._lock:
                         if key in self._known:
                             self._known.move_to_end(key)
@@ -110,11 +129,14 @@ class Conversations:
 
 
 def _opening(request: ModelRequest) -> str:
-    """Return the text that tells one agent from another: the scaffold's first message, less changing headers."""
+    """Return the text that tells one agent from another: the system prompt, less changing headers.
+
+    What a scaffold says as the system in the midst of a conversation is new after a compaction.
+    """
     messages = (message for message in request.messages if isinstance(message, dict))
-    scaffold = (message for message in messages if message.get("role") in ("system", "developer"))
-    text = "\n".join([text_of(request.system), *(text_of(message.get("content")) for message in scaffold)])
-    text = _CHANGING.sub("", text)
+    first = takewhile(lambda message: message.get("role") in ("system", "developer"), messages)
+    text = "\n".join([text_of(request.system), *(text_of(message.get("content")) for message in first)])
+    text = _HEADER.sub(lambda found: _SUB_AGENT if _SUB_AGENT in found[1] else "", text)
     return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 

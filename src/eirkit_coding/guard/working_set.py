@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from eirkit.report.table import clean
+from eirkit.vestige.actions.view_tools import PATHS, first_of
 from eirkit.vestige.audits.instructions import MOST, Instruction, instructions_in, todos_after
 from eirkit.vestige.demand.costs import read_tokens
 from eirkit.vestige.tokens import estimating_counter
@@ -20,6 +21,11 @@ from eirkit_coding.guard.guard import LIKELY, FileHistory, reuse_chance
 MOST_FILES = 400  # that are followed; those used last
 MOST_RANGES = 12  # of one file; more are joined into one
 _TO_END = 1 << 30  # the last line of a range that has no end
+
+# As the bench shows it: Claude Code puts the files back that its own tools used last since the last compaction.
+_PUTS_BACK = {"claude": 5}
+_LARGEST_PUT_BACK = 5_000  # tokens; of a larger file it puts a part back
+_OWN_TOOLS = ("Read", "Edit", "MultiEdit", "Write", "NotebookEdit")
 
 Range = tuple[int, int]
 MOST_BYTES = 2_000  # agents show more only as a preview
@@ -45,6 +51,8 @@ class WorkingFile:
     is_whole: bool = False  # it was shown from beginning to end
     ranges: list[Range] = field(default_factory=list)  # lines that were shown
     tokens: int = 0  # of the largest view
+    viewed: int = 0  # rank of its last use by a tool of the agent's own since the last compaction; 0: none
+    is_put_back: bool = False  # the agent puts it back by itself after the last compaction
 
     def show(self, read: FileRead, tokens: int) -> None:
         """Take note of a view."""
@@ -86,6 +94,7 @@ class WorkingSet:
     rules: dict[str, int] = field(default_factory=dict)  # the user's words, and the turn after them
     todos: list[str] = field(default_factory=list)  # that are open
     task_ids: list[str] = field(default_factory=list)  # of these, where they have one
+    views: int = 0  # uses of files by tools of the agent's own
 
     def take(self, trajectory: Trajectory) -> None:
         """Add the turns that came since the last time."""
@@ -119,14 +128,27 @@ class WorkingSet:
         for read in turn.reads:
             if read.path in self.files:
                 self.files[read.path].show(read, read_tokens(read, count))
+        for call in turn.recorded.calls:
+            named = first_of(call.arguments, PATHS) if call.tool in _OWN_TOOLS else None
+            for path in ({read.path for read in turn.reads} | written.keys()) & self.files.keys():
+                if named is not None and (named == path or named.endswith(f"/{path}")):
+                    self.views += 1
+                    self.files[path].viewed = self.views
+
+    def compact(self, agent: str) -> None:
+        """Note which files the agent puts back by itself after a compaction, before its transcript says so."""
+        latest = sorted(self.files.values(), key=lambda file: -file.viewed)[: _PUTS_BACK.get(agent, 0)]
+        back = {file.path for file in latest if file.viewed and file.tokens <= _LARGEST_PUT_BACK}
+        for file in self.files.values():
+            file.viewed, file.is_put_back = 0, file.path in back
 
     def chance(self, file: WorkingFile) -> float:
         """Return the share of files with such a history that recorded runs used again."""
         return reuse_chance(FileHistory(file.uses, self.turns - file.last_turn, file.is_written))
 
     def ranked(self) -> list[tuple[float, WorkingFile]]:
-        """Return all files with the chance that each is needed again, the likeliest first."""
-        found = [(self.chance(file), file) for file in self.files.values()]
+        """Return the files that are not put back with the chance that each is needed again, the likeliest first."""
+        found = [(self.chance(file), file) for file in self.files.values() if not file.is_put_back]
         return sorted(found, key=lambda ranked: (-ranked[0], -ranked[1].last_turn, ranked[1].path))
 
 

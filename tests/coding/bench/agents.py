@@ -73,7 +73,7 @@ class Agent:
         """Return the script in the agent's own tools."""
         made: list[Reply] = []
         for phase in phases:
-            made += [Reply(calls=tuple(self.call(step, project) for step in steps)) for steps in phase if _acts(steps)]
+            made += [self._reply(steps, project) for steps in phase if steps[0].kind != "say"]
             if phase is phases[-1]:
                 made.append(Reply(phase[-1][0].text) if self.end is None else Reply(calls=(self.end,)))
             elif self.pause:
@@ -82,14 +82,15 @@ class Agent:
                 made.append(Reply(calls=made.pop().calls, usage=FULL))
         return made
 
+    def _reply(self, steps: tuple[Step, ...], project: Path) -> Reply:
+        if steps[0].kind == "answer":
+            return Reply(steps[0].text)
+        return Reply(calls=tuple(self.call(step, project) for step in steps))
+
     def processes(self, place: Place, phases: Sequence[Phase] = SHORT) -> list[list[str]]:
         """Return the arguments of each process; where an agent pauses, those after the first come once a compaction."""
         first, *others = self.commands(place)
         return [first, *(others * (len(phases) - 1) if self.pause else others)]
-
-
-def _acts(steps: tuple[Step, ...]) -> bool:
-    return steps[0].kind != "say"
 
 
 def _codex_settings(place: Place) -> None:

@@ -19,6 +19,8 @@ def claude_call(step: Step, project: Path) -> Call:
         return "Edit", {"file_path": path, "old_string": step.old, "new_string": step.new}
     if step.kind == "search":
         return "Grep", {"pattern": step.text, "path": path, "output_mode": "content", "-n": True}
+    if step.kind == "delegate":
+        return "Agent", {"description": "Look", "prompt": step.text, "subagent_type": "general-purpose"}
     return "Bash", {"command": step.text, "description": "Run it"}
 
 

@@ -1,7 +1,7 @@
-"""Plays the session with one agent: `python -m tests.coding.bench.play AGENT PACKAGES FOLDER [GUARD [TIMES [long]]]`.
+"""Plays the session with one agent: `python -m tests.coding.bench.play AGENT PACKAGES FOLDER [GUARD …]`, with [TIMES [SESSION]].
 
-GUARD is `guard` or `trial`: the live guard is installed first; `none`: no guard. TIMES is how many sessions are played;
-a long one has three compactions.
+GUARD is `guard` or `trial`, where the live guard is installed first, or `none`; TIMES is how many sessions are played,
+one after the other; SESSION is which one.
 
 It starts itself again in a network namespace in which only loopback exists, so that an agent reaches the scripted
 server and nothing else.
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tests.coding.bench.agents import AGENTS, Agent, Place
 from tests.coding.bench.server import Script, serve
-from tests.coding.bench.session import LONG, SHORT, Phase, make_project, write_files
+from tests.coding.bench.session import SESSIONS, Phase, make_project, write_files
 from tests.processes import completed, running
 
 SECONDS = 900  # for one process of an agent, which takes some seconds on a quiet machine
@@ -32,10 +32,10 @@ _SET_FLAGS, _UP, _RUNNING = 0x8914, 0x1, 0x40  # SIOCSIFFLAGS, IFF_UP, IFF_RUNNI
 
 
 def play(
-    agent: Agent, packages: Path, folder: Path, guard: str = "none", times: int = 1, *, is_long: bool = False
+    agent: Agent, packages: Path, folder: Path, guard: str = "none", times: int = 1, session: str = "short"
 ) -> None:
     """Play the session of an agent in a new folder, in a network namespace."""
-    given = [agent.name, str(packages), str(folder), guard, str(times), *(["long"] if is_long else [])]
+    given = [agent.name, str(packages), str(folder), guard, str(times), session]
     words = [sys.executable, "-m", "tests.coding.bench.play", *given, _INSIDE]
     # A process namespace, too: what an agent leaves running, such as a daemon, ends with the session.
     completed(
@@ -98,9 +98,9 @@ def _play_inside(agent: Agent, packages: Path, folder: Path, guard: str, times: 
 if __name__ == "__main__":
     _name, _packages, _folder, *_more = [word for word in sys.argv[1:] if word != _INSIDE]
     _guard, _times = (_more[0], int(_more[1])) if _more else ("none", 1)
-    _phases = LONG if _more[2:] == ["long"] else SHORT
+    _session = _more[2] if len(_more) > 2 else "short"
     if _INSIDE in sys.argv:
         _place = Path(_packages).resolve(), Path(_folder).resolve()
-        _play_inside(AGENTS[_name], *_place, _guard, _times, _phases)
+        _play_inside(AGENTS[_name], *_place, _guard, _times, SESSIONS[_session])
     else:
-        play(AGENTS[_name], Path(_packages), Path(_folder), _guard, _times, is_long=_phases is LONG)
+        play(AGENTS[_name], Path(_packages), Path(_folder), _guard, _times, _session)

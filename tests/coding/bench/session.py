@@ -36,8 +36,8 @@ FILES = {
 class Step:
     """One action of the scripted session, and what it truly shows and changes."""
 
-    kind: Literal["view", "search", "shell", "edit", "say"]
-    text: str = ""  # the command, the text that is searched for, or what is said
+    kind: Literal["view", "search", "shell", "edit", "delegate", "answer", "say"]
+    text: str = ""  # the command, the text that is searched for, what a sub-agent is asked, or what is said
     path: str = CALC
     lines: tuple[int, int] | None = None  # of a view; None: the whole file
     old: str = ""
@@ -107,6 +107,21 @@ LONG: tuple[Phase, ...] = (
         (Step("say", "Done."),),
     ),
 )
+
+# One compaction, after which a sub-agent reads another file; its answer ends its own session.
+DELEGATED: tuple[Phase, ...] = (
+    ((Step("view"),), (Step("view", path="parser.py"),), (Step("shell", "ls"),)),
+    (
+        (Step("view", lines=(1, 30)),),
+        (Step("delegate", "Look into lexer.py and calc.py and tell how many tokens there are."),),
+        (Step("view", path="lexer.py"),),
+        (Step("answer", "There are 33 tokens."),),
+        (PHASE_ONE[2],),
+        (Step("shell", "ls"),),
+        (Step("say", "Done."),),
+    ),
+)
+SESSIONS = {"short": SHORT, "long": LONG, "delegated": DELEGATED}
 
 
 def write_files(folder: Path) -> None:

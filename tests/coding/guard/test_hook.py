@@ -40,11 +40,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def session(name: str = "s1", project: str = "/work/shop") -> ClaudeSession:
-    """Return a session with a rule, to-dos, two files and an edit."""
+    """Return a session with a rule, to-dos, two files and an edit; Claude Code puts one of the files back itself."""
     made = ClaudeSession(name, project, AT)
     made.ask(f"Mend parser.py. {RULE}")
     made.read("parser.py", TEXT)
-    made.read("lexer.py", source_text(900, "token"))
+    made.print("lexer.py", source_text(900, "token"))
     todos = [{"content": "Mend the parser", "status": "completed"}, {"content": "Run the tests", "status": "pending"}]
     made.reply({"type": "tool_use", "id": "t9", "name": "TodoWrite", "input": {"todos": todos}})
     made.result("t9", "ok")
@@ -68,8 +68,25 @@ def test_it_says_what_is_likely_gone_and_needed(folder: Path, tmp_path: Path) ->
     assert f"- {RULE}" in said.splitlines()
     assert "- Run the tests" in said.splitlines()
     assert "Mend the parser" not in said
-    assert "- parser.py: edited, used in 2 turns, last in the last turn;" in said
+    assert "- lexer.py: read, used in 1 turn, last 2 turns ago;" in said
+    assert "- parser.py" not in said, "Claude Code puts it back"
     assert len(said.encode()) <= MOST_BYTES
+
+
+def test_what_was_put_back_by_one_compaction_may_be_gone_after_the_next(folder: Path, tmp_path: Path) -> None:
+    # As on the bench: only files that its own tools used since the last compaction are put back, five at most.
+    made = session()
+    for number in range(5):
+        made.read(f"f{number}.py", TEXT)
+    path = made.save(tmp_path / "t.jsonl")
+    named = [line for line in compacted(folder, path).splitlines() if ".py" in line and "config" not in line]
+    assert [line.split(":")[0] for line in named] == ["- parser.py", "- lexer.py"]
+    made.read("f0.py", TEXT)
+    made.read("large.py", source_text(40_000))  # of which it puts back a part
+    said = compacted(folder, made.save(path))
+    named = [line for line in said.splitlines() if ".py" in line and "config" not in line]
+    assert {line.split(":")[0] for line in named} >= {"- parser.py", "- large.py"}
+    assert "- f0.py" not in said
 
 
 def test_other_starts_of_a_session_get_no_answer(folder: Path, tmp_path: Path) -> None:
@@ -94,6 +111,8 @@ def test_only_what_is_new_is_read_and_nothing_is_lost(folder: Path, tmp_path: Pa
     whole = WorkingSet()
     memory = hook.SessionMemory(working=whole)
     hook.catch_up(memory, "claude", path)
+    for file in (*memory.working.files.values(), *later.working.files.values()):
+        file.viewed, file.is_put_back = 0, False  # since the last compaction, which only one of them has seen
     assert memory.working == later.working
 
 
@@ -116,7 +135,7 @@ def test_prompts_before_what_is_interpreted_still_count(
 ) -> None:
     made = session()
     for number in range(30):
-        made.read(f"f{number}.py", TEXT)
+        made.print(f"f{number}.py", TEXT)
     path = made.save(tmp_path / "t.jsonl")
     monkeypatch.setattr(hook, "MOST_BYTES", 20_000)
     said = compacted(folder, path)

@@ -77,7 +77,7 @@ def test_one_hostile_line_costs_no_other(folder: Path, tmp_path: Path, monkeypat
     ]
     made = session()
     for number in range(4):
-        made.read(f"f{number}.py", TEXT)
+        made.print(f"f{number}.py", TEXT)
     lines = made.save(tmp_path / "made").read_bytes().splitlines()
     for name, most in (("before", 9_000), ("within", MEGABYTE)):
         path = tmp_path / f"{name}.jsonl"
@@ -118,7 +118,7 @@ def test_what_takes_too_long_is_named_and_its_prompts_are_read(
     monkeypatch.setenv("EIRKIT_HOME", str(tmp_path / "own"))
     with path.open("ab") as stream:
         made = ClaudeSession("s1", "/work/shop", 2.0)
-        made.read("later.py", TEXT)
+        made.print("later.py", TEXT)
         stream.write(made.save(tmp_path / "rest").read_bytes())
     assert "later.py" in compacted(folder, path)
 

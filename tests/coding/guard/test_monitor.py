@@ -109,9 +109,10 @@ def test_a_context_carries_on_by_a_shared_message_or_a_known_file():
     monitor = Monitor()
     messages = conversation(openai_call)
     monitor.see(messages)
-    assert monitor.continues_with([SYSTEM, *messages[-2:]])
-    assert monitor.continues_with([SYSTEM, {"role": "user", "content": "Continue: parser.py still fails."}])
-    assert not monitor.continues_with([SYSTEM, {"role": "user", "content": "What is the capital of Norway?"}])
+    assert monitor.overlaps([SYSTEM, *messages[-2:]])
+    summary = [SYSTEM, {"role": "user", "content": "Continue: parser.py still fails."}]
+    assert (monitor.overlaps(summary), monitor.is_named_in(summary)) == (False, True)
+    assert not monitor.is_named_in([SYSTEM, {"role": "user", "content": "What is the capital of Norway?"}])
 
 
 @pytest.mark.parametrize("ending", [".", "...", ", then", "", ")."])
@@ -119,8 +120,18 @@ def test_a_summary_that_ends_in_a_name_carries_on_and_tells_the_loss(ending):
     monitor = Monitor()
     monitor.see(conversation(openai_call))
     summary = [SYSTEM, {"role": "user", "content": f"Summary: (I was editing parser.py{ending}"}]
-    assert monitor.continues_with(summary)
+    assert monitor.is_named_in(summary)
     assert "parser.py" in {loss.path.rpartition("/")[2] for loss in monitor.see(summary)}
+
+
+def test_a_file_has_one_name_however_a_call_names_it():
+    folder = {"role": "user", "content": "<env>\n  Working directory: /home/me/project\n</env>"}
+    view = {"name": "read", "arguments": json.dumps({"filePath": "/home/me/project/parser.py"})}
+    call = {"id": "v", "type": "function", "function": view}
+    viewed = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "v", "content": PARSER}]
+    monitor = Monitor()
+    monitor.see([TASK, folder, *viewed, *openai_call(1, "cat parser.py", PARSER)])
+    assert [(loss.path, loss.uses) for loss in monitor.see([TASK, folder])] == [("parser.py", 2)]
 
 
 NAMES = st.sampled_from(

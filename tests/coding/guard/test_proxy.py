@@ -28,7 +28,7 @@ from eirkit_coding.guard.proxy import (
     GuardProxy,
     ModelRequest,
 )
-from tests.coding.guard.test_monitor import SYSTEM, TASK, anthropic_call, conversation, openai_call
+from tests.coding.guard.test_monitor import NOTES, SYSTEM, TASK, anthropic_call, conversation, openai_call
 from tests.processes import PATIENCE_SECONDS, wait_until
 from tests.processes import running as process_running
 
@@ -165,12 +165,29 @@ def test_a_conversation_is_known_although_its_billing_header_changes(guard, is_t
         before, after, foreign = ("\n".join(block["text"] for block in one) for one in (before, after, foreign))
     _, *messages = conversation(anthropic_call)
     summary = {"role": "user", "content": "This session is being continued: parser.py was read."}
+    reminder = {"role": "system", "content": "The following tools are available now: Monitor, WebFetch"}
     post(proxy, {"system": before, "messages": messages}, "/messages")
     post(proxy, {"system": foreign, "messages": [summary]}, "/messages")
     assert told == [], "another agent"
-    post(proxy, {"system": after, "messages": [summary]}, "/messages")
+    post(proxy, {"system": after, "messages": [summary, reminder]}, "/messages")
     (losses,) = told
     assert {loss.path.rpartition("/")[2] for loss in losses} == {"parser.py", "notes.txt"}
+
+
+@pytest.mark.parametrize("told_by", ["header", "tools"])
+def test_what_a_sub_agent_reads_is_no_loss_of_its_parent(guard, told_by):
+    proxy, told = guard
+    own, header = billed("a1f", "You mend."), told_by == "header"
+    theirs = billed("b2c; cc_is_subagent=true" if header else "a1f", "You mend.")
+    tools = [{"name": "Read"}, {"name": "Agent"}]
+    _, *messages = conversation(anthropic_call)
+    asked = [{"role": "user", "content": "Look into parser.py and notes.txt."}, *anthropic_call(7, "cat b.py", NOTES)]
+    for end in (2, len(messages)):
+        post(proxy, {"system": own, "messages": messages[:end], "tools": tools}, "/messages")
+        body = {"system": theirs, "messages": asked, "tools": tools if header else tools[:1]}
+        post(proxy, body, "/messages")
+        post(proxy, {**body, "messages": [asked[0]]}, "/messages")
+    assert [loss.path for losses in told for loss in losses] == ["b.py"]  # which left the sub-agent's own context
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"messages": 3}', b'{"messages": [null, 3, {}]}', b"[" * 9999])

@@ -78,6 +78,12 @@ class ClaudeSession:
         self.reply(_use(call, "Read", file_path=f"{self.project}/{path}"), **usage)
         self.result(call, shown)
 
+    def print(self, path: str, text: str) -> None:
+        """Print a file with a command, after which Claude Code does not put it back at a compaction."""
+        call = f"toolu_{self.session}_{len(self.lines)}"
+        self.reply(_use(call, "Bash", command=f"cat {path}"))
+        self.result(call, text)
+
     def write(self, path: str, text: str) -> None:
         call = f"toolu_{self.session}_{len(self.lines)}"
         self.reply(
