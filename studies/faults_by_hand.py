@@ -1,7 +1,7 @@
 """Holds explained faults of memory systems against the vendors' own interfaces, called with the same conversations.
 
 For every wrong answer of a world, a script in the system's own environment lists what the vendor's store holds and what
-its search returns. The study prints whether both agree with the recorded run and with the fate that it was given.
+its search returns. The study prints whether both agree with the recorded run and with the cause that it was given.
 python -m studies.faults_by_hand FOLDER FILE SEED …, where FOLDER is one of `studies.system_profiles`; the results are
 added to FILE.
 python -m studies.faults_by_hand overwrites FILE NAME …: the overwrite of `check_memory`, through the same interfaces.
@@ -70,7 +70,7 @@ def compare(folder: Path, seed: int) -> Iterator[dict[str, Any]]:
             "memory": name,
             "world": seed,
             "question": answer.t,
-            "fate": answer.outcome,
+            "cause": answer.cause,
             "what shows it": " / ".join(shown),
             "same list": ours == [DAYS.sub("", text) for text in theirs],
             "held": _has(held, shown),

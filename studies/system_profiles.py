@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_CAUSE_MEASURES
 from eirkit.lacuna.findings.statistics import mean
 from eirkit.lacuna.findings.summary import read_summary
 from eirkit.lacuna.memories.factory import reason_absent
@@ -145,7 +145,7 @@ def word_lines(found: Mapping[str, Sequence[Row]]) -> Iterator[dict[str, Any]]:
             if not row.scored or system is None or answers is None:
                 continue
             every = answers.abilities[0]
-            wrong = sorted(((count, outcome) for outcome, count in answers.outcomes.items() if count), reverse=True)
+            wrong = sorted(((count, cause) for cause, count in answers.causes.items()), reverse=True)
             yield {
                 "memory": name,
                 "worlds": answers.worlds,
@@ -153,7 +153,8 @@ def word_lines(found: Mapping[str, Sequence[Row]]) -> Iterator[dict[str, Any]]:
                 "accuracy": f"{every.accuracy:.3f}",
                 "from": f"{every.low:.3f}",
                 "to": f"{every.high:.3f}",
-                "why wrong": ", ".join(f"{ANSWER_MEASURES[outcome].label} {count}" for count, outcome in wrong) or None,
+                "why wrong": ", ".join(f"{ANSWER_CAUSE_MEASURES[cause].label} {count}" for count, cause in wrong)
+                or None,
                 "texts": answers.stored_texts,
                 "bytes": system.bytes,
                 "own calls": system.model_calls,

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tools import glossary as generator
 
-from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_CAUSE_MEASURES, SYMPTOM_MEASURES
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, KIND_MEASURES, OUTCOME_MEASURES
 from eirkit.measures import Glossary, Measure, MeasureGroup
 from eirkit.records.events import Kind
-from eirkit.records.runs import CAUSES, OUTCOMES
+from eirkit.records.runs import ANSWER_CAUSES, CAUSES, OUTCOMES, SYMPTOMS
 from eirkit.report.colors import COLORS, stylesheet
 from eirkit.report.glossary import GLOSSARY
 
@@ -59,13 +59,16 @@ def test_causes_kinds_and_fates_are_declared_all_of_them():
     assert tuple(one.id for one in CAUSE_MEASURES) == CAUSES
     assert tuple(one.id for one in OUTCOME_MEASURES) == OUTCOMES
     assert {one.id for one in KIND_MEASURES} == set(Kind.__args__)
+    assert tuple(one.id for one in SYMPTOM_MEASURES) == SYMPTOMS
+    assert tuple(one.id for one in ANSWER_CAUSE_MEASURES) == ANSWER_CAUSES
+    assert {one.of for one in (*SYMPTOM_MEASURES, *ANSWER_CAUSE_MEASURES)} == {"wrong answers"}
     assert {one.of for one in CAUSE_MEASURES} == {"scored steps"}
     assert {one.of for one in OUTCOME_MEASURES} == {"records needed from memory"}
 
 
 def test_every_color_has_one_measure_and_every_token_a_color():
-    # A kind has the color of its cause, and a fate in words that of the fate which means the same.
-    alike = {*KIND_MEASURES, *ANSWER_MEASURES}
+    # A kind has the color of its cause, and what is said of an answer that of the outcome which means the same.
+    alike = {*KIND_MEASURES, *SYMPTOM_MEASURES, *ANSWER_CAUSE_MEASURES}
     tokens = [one.color for one in GLOSSARY if one.color and one not in alike]
     own = {one.color for one in alike} - set(tokens)
     assert sorted([*tokens, *own]) == sorted(COLORS)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_CAUSE_MEASURES
 from eirkit.lacuna.memories.memory import MemorySystem
 from eirkit.lacuna.models.message import Message
 from tests.lacuna.running import eirkit
@@ -58,10 +58,11 @@ def kept(
 def test_every_wrong_answer_of_a_run_has_a_cause_that_the_store_shows(name, tmp_path, capsys):
     row = run(tmp_path, capsys, name)
     assert row["scored"] == 1
-    outcomes = Counter(row["conversation"]["outcomes"])
-    assert outcomes.total() == sum(one["asked"] - one["right"] for one in row["conversation"]["abilities"][:1])
-    assert outcomes["word_unlisted"] == 0, "the store can be listed"
-    assert set(outcomes) == {one.id for one in ANSWER_MEASURES}
+    symptoms, causes = (Counter(row["conversation"][part]) for part in ("symptoms", "causes"))
+    wrong = sum(one["asked"] - one["right"] for one in row["conversation"]["abilities"][:1])
+    assert causes.total() == symptoms.total() == wrong
+    assert causes["store_unknown"] == 0, "the store can be listed"
+    assert set(causes) <= {one.id for one in ANSWER_CAUSE_MEASURES}
     system = row["memory_system"]
     assert (system["profile"]["name"], system["model_calls"] > 0) == ("as-documented", True)
     assert row["conversation"]["stored_texts"] > 0

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from msgspec import structs
+from studies.prompt_budgets import read_points, write_points
 
 from eirkit.cli import run
 from eirkit.records.sweeps import CellRow
 from eirkit.report.runs.context import context_chart, context_section, named_rows, points_of, whole_words
 from eirkit.report.runs.folder import read_sweep
-from studies.prompt_budgets import read_points, write_points
 from tests.runs import records
 
 
@@ -20,7 +20,15 @@ from tests.runs import records
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("context") / "sweep"
     words = ["lacuna", "run", "conversation", "--preset", "small", "--model", "scripted/reader", "--seeds", "0:2"]
-    words += ["--memory", "bm25,whole,truncated", "--budget", "tokens=100,tokens=400", "--no-control", "--out", str(out)]
+    words += [
+        "--memory",
+        "bm25,whole,truncated",
+        "--budget",
+        "tokens=100,tokens=400",
+        "--no-control",
+        "--out",
+        str(out),
+    ]
     assert run(words) == 0
     return out
 
@@ -50,8 +58,8 @@ def test_the_sentence_on_the_whole_conversation_is_true_of_its_rows(rows):
     """Compared is the best budget of the best memory, the shorter prompt of two that are as good."""
     (alike,) = said(rows, (1.0, 5_300.4), [(1.0, 1_900.0), (1.0, 7_000.0)])
     assert alike == (
-        "With the whole conversation in the prompt (5,300 tokens a question) 100.0% of the answers were right, as often "
-        "as with the best memory, bm25 at 100 tokens (100.0%, 1,900 tokens)."
+        "With the whole conversation in the prompt (5,300 tokens a question) 100.0% of the answers were right, as "
+        "often as with the best memory, bm25 at 100 tokens (100.0%, 1,900 tokens)."
     )
     (better,) = said(rows, (0.99, 5_300.0), [(0.97, 100.0), (0.98, 400.0)])
     assert "99.0% of the answers were right, more often than with the best memory, bm25 at 400 tokens (98.0%" in better

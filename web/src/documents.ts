@@ -1023,7 +1023,8 @@ export interface Cone {
 export interface Question {
   question: string;
   ability: string;
-  outcome: string | null;
+  symptom: string | null;
+  cause: string | null;
   meaning: string | null;
   evidence: string;
   turns: ConversationTurn[];

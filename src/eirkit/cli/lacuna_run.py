@@ -51,7 +51,7 @@ from eirkit.report.document import Document, Listing, Section
 from eirkit.report.runs.answers import unread_headline, unread_replies
 from eirkit.report.runs.folder import Coordinates, condition_of, is_candidate
 from eirkit.report.runs.page import memory_tables
-from eirkit.report.runs.words import answer_in_words, word_tables
+from eirkit.report.runs.words import answer_in_words, why_wrong, word_tables
 from eirkit.report.table import Cell, Column, Table, counted, listed, share
 
 
@@ -362,6 +362,7 @@ def _remarks(summary: Summary) -> Iterator[str]:
                 f"{row.max_turn} of {row.scored} runs of {condition_of(row)}, {row.workload}{row.held} "
                 f"ended at their limit of actions ({never}: {open_steps}); raise --actions"
             )
+    yield from why_wrong(summary.rows)
     yield from silences(summary.rows)
     for row in summary.rows:
         if doubt := row.validity.sentence:

@@ -18,7 +18,7 @@ from eirkit.cli.options import SeedList
 from eirkit.cli.report import FOLDER
 from eirkit.errors import InputFileError, UsageError
 from eirkit.lacuna.agents.protocol import show_form
-from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_CAUSE_MEASURES, SYMPTOM_MEASURES
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, KIND_MEASURES, OUTCOME_MEASURES
 from eirkit.lacuna.findings.why import WhyCard, way_measure
 from eirkit.lacuna.models.model import ActionForm, NumberForm, TextForm
@@ -40,7 +40,7 @@ LISTED = 20  # rows of a table for reading; --json has them all
 _HEADINGS = {FAILURE: "main failure", "failures": "of these"}
 _PRIORITY = {"condition": 3, "model": 2, "h": 1}  # a narrow terminal leaves them out, the highest first
 KEPT = ("memory", "condition")  # columns that name a memory system, or how earlier results are had without one
-WAYS = (*ANSWER_MEASURES, *OUTCOME_MEASURES, *KIND_MEASURES)
+WAYS = (*SYMPTOM_MEASURES, *ANSWER_CAUSE_MEASURES, *OUTCOME_MEASURES, *KIND_MEASURES)
 
 
 @command(example="eirkit show out/run-1 RUN_ID 12")
@@ -143,7 +143,7 @@ def _way(name: str, runs: FolderRuns) -> str:
     """Return the identifier of a fate or kind of failure that is given by its label or identifier."""
     plain = name.strip().casefold()
     for measure in WAYS:
-        if plain in (measure.id, measure.id.removeprefix("word_"), measure.label.casefold()):
+        if plain in (measure.id, measure.label.casefold()):
             return str(measure.id)
     seen = {way for ways in runs.ways for way in ways}
     known = [repr(measure.label) for measure in WAYS if measure.id in seen]
@@ -203,15 +203,16 @@ def _chosen(runs: FolderRuns, run_id: str, chosen: RunFilter) -> str:
 def _listing(folder: Path, run: LacunaRun, chosen: RunFilter) -> Document:
     name, wrong, view = run.record.run, wrong_steps(run), run.view
     cards = [card for t in wrong if (card := run.card(t)) is not None]
-    cards = [card for card in cards if not chosen.ways or card.way in chosen.ways]
+    cards = [
+        card for card in cards if not chosen.ways or {card.way, card.wrong and card.wrong.symptom} & {*chosen.ways}
+    ]
     rows: list[dict[str, Cell]] = [
         {
             "t": card.t,
             **({"ability": ability} if (ability := None if view is None else view.ability(card.t)) else {}),
             "submitted": card.submitted,
             "answer": card.answer,
-            "cause": CAUSE_MEASURES[card.cause].label if card.cause else None,
-            "way": way_measure(card.way).label if card.way else None,
+            **_why(card),
         }
         for card in cards
     ]
@@ -221,8 +222,9 @@ def _listing(folder: Path, run: LacunaRun, chosen: RunFilter) -> Document:
         *([Column("ability", "ability")] if is_asked else []),
         Column("submitted", "submitted", role="name"),
         Column("answer", "right", role="name"),
+        *([Column("symptom", "symptom", role="text")] if is_asked else []),
         Column("cause", "cause", role="text"),
-        Column("way", "outcome" if is_asked else "what became of the input, or kind", role="text"),
+        *([] if is_asked else [Column("way", "what became of the input, or kind", role="text")]),
     )
     counts = f"{counted(len(wrong), units.outcome)} of {len(run.verdicts)}"
     fits = f", {len(rows)} of them in this way" if chosen.ways else ""
@@ -236,6 +238,18 @@ def _listing(folder: Path, run: LacunaRun, chosen: RunFilter) -> Document:
     then = f"eirkit {'view' if first is None else 'show'} {quote(str(folder))}"
     then += "" if first is None else f" {quote(name)} {first}"
     return Document("show", f"Run {name}", (answer,), data, (Section("", (), items),) if items else (), next=then)
+
+
+def _why(card: WhyCard) -> dict[str, Cell]:
+    """Return why a step is wrong, in the terms of its family of tasks."""
+    if card.wrong is not None:
+        wrong = card.wrong
+        symptom, cause = SYMPTOM_MEASURES[wrong.symptom], ANSWER_CAUSE_MEASURES[wrong.cause]
+        return {"symptom": symptom.label, "cause": cause.label}
+    return {
+        "cause": CAUSE_MEASURES[card.cause].label if card.cause else None,
+        "way": way_measure(card.way).label if card.way else None,
+    }
 
 
 def _explanation(folder: Path, runs: FolderRuns, run: LacunaRun, step: int) -> Document:

@@ -38,7 +38,15 @@ from msgspec.structs import force_setattr, replace
 from eirkit.errors import EirkitError, InfrastructureError, InputFileError, UsageError
 from eirkit.records.documents import FULL, sync_folder
 from eirkit.records.events import LARGEST_BLOCK, Event, decode_events, encode_struct, pack, unpack
-from eirkit.records.runs import ANSWER_OUTCOMES, CAUSES, OUTCOMES, RETURNED, Failure, RunRecord
+from eirkit.records.runs import (
+    ANSWER_CAUSES,
+    CAUSES,
+    OUTCOMES,
+    RETURNED,
+    SYMPTOMS,
+    Failure,
+    RunRecord,
+)
 from eirkit.records.settings import ELSEWHERE, Setting
 
 try:
@@ -62,7 +70,7 @@ NETWORKS = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "gluste
 
 # What runs are filtered, sorted and grouped by in a table; everything else of a run is in its record.
 SCORES = ("accuracy", "informed_accuracy", "step_accuracy", "miss_rate", "first_miss", "first_error")
-MEASURES = (*SCORES, *CAUSES, *OUTCOMES, *ANSWER_OUTCOMES)
+MEASURES = (*SCORES, *CAUSES, *OUTCOMES, *SYMPTOMS, *ANSWER_CAUSES)
 SHOWN = (*MEASURES, "calls", "cost_usd", "ending", "failure", "profile")
 _KINDS = {"TEXT": ("ending", "failure", "profile"), "INTEGER": ("first_miss", "first_error", "calls")}
 _COLUMNS = ", ".join(
@@ -666,17 +674,20 @@ def shown_values(record: RunRecord) -> list[float | int | str | None]:
     if memory is not None and needed:
         found |= {outcome: memory.outcomes.get(outcome, 0) / needed for outcome in OUTCOMES}
     if talk is not None:
-        found |= {outcome: talk.outcomes.get(outcome, 0) / max(1, talk.asked) for outcome in ANSWER_OUTCOMES}
+        wrong, symptoms, causes = max(1, len(talk.wrong)), talk.symptoms, talk.causes
+        found.update((symptom, symptoms[symptom] / wrong) for symptom in SYMPTOMS)
+        found.update((cause, causes[cause] / wrong) for cause in ANSWER_CAUSES)
     return [found.get(name) for name in SHOWN]
 
 
 def ways_to_fail(record: RunRecord) -> dict[str, int]:
-    """Return how often a run failed in each way: kinds of wrong steps, outcomes of needed records and of answers."""
+    """Return how often a run failed in each way: kinds of wrong steps, outcomes of records, symptoms and causes."""
     counts: dict[str, int] = {}
     for group in (
         None if record.score is None else record.score.kinds,
         None if record.memory is None else record.memory.outcomes,
-        None if record.conversation is None else record.conversation.outcomes,
+        None if record.conversation is None else record.conversation.symptoms,
+        None if record.conversation is None else record.conversation.causes,
     ):
         counts.update({str(way): count for way, count in (group or {}).items()})
     return {way: count for way, count in counts.items() if count and way not in RETURNED}
@@ -685,7 +696,7 @@ def ways_to_fail(record: RunRecord) -> dict[str, int]:
 def main_failure(record: RunRecord) -> str | None:
     """Return how most of what failed did so: needed records or answers, else steps; None if nothing failed."""
     ways = ways_to_fail(record)
-    known: set[str] = {*OUTCOMES, *ANSWER_OUTCOMES}
+    known: set[str] = {*OUTCOMES, *ANSWER_CAUSES}
     counted = {way: count for way, count in ways.items() if way in known} or ways
     return max(counted, key=counted.__getitem__, default=None)
 

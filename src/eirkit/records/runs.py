@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, get_args
 
@@ -29,32 +30,39 @@ Outcome = Literal[
     "unwritten",
 ]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-AnswerOutcome = Literal[
-    "word_withdrawn",
-    "word_false",
-    "word_planted",
-    "word_stale",
-    "word_entity",
-    "word_scope",
-    "word_cut",
-    "word_summary",
-    "word_opaque",
-    "word_never_stored",
-    "word_lost",
-    "word_not_returned",
-    "word_unlisted",
-    "word_rewritten",
-    "word_unmatched",
-    "word_unlabeled",
-    "word_misdated",
-    "word_unclear",
-    "word_not_used",
-    "word_invented",
-    "word_misread",
-    "word_several",
-    "word_unreadable",
+# What is wrong with an answer about a conversation, and why it is.
+Symptom = Literal[
+    "said_unknown",
+    "outdated",
+    "withdrawn_value",
+    "anothers",
+    "partial",
+    "planted_value",
+    "invented",
+    "several_values",
+    "other_answer",
+    "unreadable",
 ]
-ANSWER_OUTCOMES: tuple[AnswerOutcome, ...] = get_args(AnswerOutcome)
+SYMPTOMS: tuple[Symptom, ...] = get_args(Symptom)
+AnswerCause = Literal[
+    "never_stored",
+    "altered",
+    "cut_off",
+    "misdated",
+    "deleted",
+    "not_retrieved",
+    "below_budget",
+    "contradicted",
+    "other_user",
+    "left_out",
+    "out_of_view",
+    "compacted",
+    "store_unknown",
+    "shown_not_used",
+    "answered_otherwise",
+    "cause_uncertain",
+]
+ANSWER_CAUSES: tuple[AnswerCause, ...] = get_args(AnswerCause)
 RETURNED: tuple[Outcome, ...] = ("used", "not_used", "returned")
 
 
@@ -234,11 +242,13 @@ class ServerCompactions(Struct, frozen=True):
 
 
 class WrongAnswer(Struct, frozen=True, array_like=True):
-    """Why an answer about a conversation is wrong, and the text that shows it."""
+    """What is wrong with an answer about a conversation, and why."""
 
     t: int
-    outcome: str
-    evidence: str
+    symptom: Symptom
+    cause: AnswerCause
+    statement: str = ""  # the turn with the statement that decides the cause; empty if no statement does
+    evidence: str = ""  # the text of the store or of what was shown that shows the cause
 
 
 class AbilityCount(Struct, frozen=True, array_like=True):
@@ -270,7 +280,6 @@ class ConversationRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answers of a run about conversations, and what its memory held and returned."""
 
     abilities: dict[str, AbilityCount]
-    outcomes: dict[str, int]
     wrong: tuple[WrongAnswer, ...]
     missed: tuple[int, ...]  # questions of which something needed was not shown
     stored_texts: int | None  # after the last session; None if the store cannot be listed
@@ -283,10 +292,21 @@ class ConversationRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
     evidence: EvidenceCounts | None = None
     server: ServerCompactions | None = None
     retrieval: tuple[Retrieval, ...] = ()  # one for each question
+    contradicting: tuple[int, ...] = ()  # questions whose shown texts contradict themselves about what is asked
 
     @property
     def asked(self) -> int:
         return sum(count.asked for count in self.abilities.values())
+
+    @property
+    def symptoms(self) -> Counter[Symptom]:
+        """Wrong answers by what is wrong with them."""
+        return Counter(answer.symptom for answer in self.wrong)
+
+    @property
+    def causes(self) -> Counter[AnswerCause]:
+        """Wrong answers by their cause."""
+        return Counter(answer.cause for answer in self.wrong)
 
 
 class LostAnswer(Struct, frozen=True):

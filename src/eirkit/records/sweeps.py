@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from eirkit.records.documents import read_struct, write_struct
 from eirkit.records.events import Cause, Kind
-from eirkit.records.runs import Counted, MemoryProfile, Outcome
+from eirkit.records.runs import AnswerCause, Counted, MemoryProfile, Outcome, Symptom
 from eirkit.records.settings import AnyTask, ConversationTask, Task
 
 CONTROL, CONTROL_SCHEMA = "control.json", "control/1"  # the verdicts of a sweep's capability controls
@@ -214,8 +214,9 @@ class ConversationRow(Struct, frozen=True, kw_only=True):
     worlds: int
     asked: int
     abilities: tuple[AbilityRow, ...]  # all questions first
-    outcomes: dict[str, int]
-    outcome_shares: dict[str, float | None]
+    symptoms: dict[Symptom, int]  # wrong answers; those that occur
+    causes: dict[AnswerCause, int]
+    contradicting: float | None  # share of the questions
     stored_texts: float | None  # means over conversations; None if unknown for any
     stored_bytes: float | None
     said_bytes: float | None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from eirkit.lacuna.findings.conversation_measures import (
-    ANSWER_MEASURES,
+    ANSWER_CAUSE_MEASURES,
     CONVERSATION_MEASURES,
     LABELED_EVIDENCE,
     RETRIEVAL_MEASURES,
     SERVER_COMPACTION,
     STANDING_INSTRUCTIONS,
+    SYMPTOM_MEASURES,
 )
 from eirkit.lacuna.findings.measures import (
     ARM_MEASURES,
@@ -44,7 +45,8 @@ GLOSSARY = Glossary(
         SPENDING_MEASURES,
         ARM_MEASURES,
         PROBE_MEASURES,
-        ANSWER_MEASURES,
+        SYMPTOM_MEASURES,
+        ANSWER_CAUSE_MEASURES,
         CONVERSATION_MEASURES,
         RETRIEVAL_MEASURES,
         STANDING_INSTRUCTIONS,

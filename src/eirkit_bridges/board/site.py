@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from eirkit.errors import UsageError
 from eirkit.folders import replace_file
-from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_CAUSE_MEASURES
 from eirkit.lacuna.findings.measures import MEMORY_MEASURES, OUTCOME_MEASURES
 from eirkit.lacuna.memories.memory import SEARCH_LIMIT
 from eirkit.lacuna.memories.plan import RUN_MODEL
@@ -272,7 +272,7 @@ def _rows_table(entry: Entry) -> Table:
 
 def _group_of(entry: Entry) -> MeasureGroup:
     """Return the outcomes that the tasks of an entry can have."""
-    return ANSWER_MEASURES if any(row.conversation for row in entry.rows) else OUTCOME_MEASURES
+    return ANSWER_CAUSE_MEASURES if any(row.conversation for row in entry.rows) else OUTCOME_MEASURES
 
 
 def _outcomes_table(entry: Entry) -> Table:

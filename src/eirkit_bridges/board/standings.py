@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -9,13 +10,12 @@ from statistics import fmean
 
 import msgspec
 
-from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
 from eirkit.lacuna.findings.intervals import mean_difference, mean_share
 from eirkit.lacuna.findings.ranking import Ranking, rank
 from eirkit.lacuna.findings.summary import LOST, pool_outcomes
 from eirkit.lacuna.tasks.workload import Units, units_of
 from eirkit.records.evidence import Interval
-from eirkit.records.runs import OUTCOMES
+from eirkit.records.runs import ANSWER_CAUSES, OUTCOMES, AnswerCause
 from eirkit.records.sweeps import CellRow
 from eirkit.report.runs.choice import details_of
 from eirkit.report.runs.folder import AXES, ScoredRun
@@ -139,11 +139,10 @@ def _entry(
 
 
 def _answer_outcomes(rows: Sequence[CellRow]) -> dict[str, float]:
-    """Return why answers about conversations were wrong, as shares of the questions; empty for other tasks."""
+    """Return why answers about conversations were wrong, as shares of wrong answers; empty for other tasks."""
     answers = [row.conversation for row in rows if row.conversation is not None]
-    asked = sum(answer.asked for answer in answers)
-    counts = {measure.id: sum(answer.outcomes.get(measure.id, 0) for answer in answers) for measure in ANSWER_MEASURES}
-    return {outcome: count / asked for outcome, count in counts.items() if count}
+    counts = sum((Counter(answer.causes) for answer in answers), Counter[AnswerCause]())
+    return {cause: counts[cause] / counts.total() for cause in ANSWER_CAUSES if counts[cause]}
 
 
 def _place(row: CellRow) -> Place:

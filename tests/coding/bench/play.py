@@ -1,4 +1,4 @@
-"""Plays the session with one agent: `python -m tests.coding.bench.play AGENT PACKAGES FOLDER [GUARD …]`, with [TIMES [SESSION]].
+"""Plays the session with one agent: `python -m tests.coding.bench.play AGENT PACKAGES FOLDER [GUARD TIMES SESSION]`.
 
 GUARD is `guard` or `trial`, where the live guard is installed first, or `none`; TIMES is how many sessions are played,
 one after the other; SESSION is which one.

@@ -96,7 +96,7 @@ def test_what_a_document_demands_is_followed_by_a_reader_with_that_fault_alone()
     for task in tasks(f"{SHORT}+planted=2+sentences=3", range(6)):
         record = run(task, WHOLE, obeys_documents=1)[0]
         assert record.instruction.obeyed == record.instruction.planted
-        assert set(record.outcomes) <= {"word_planted"}
+        assert set(record.symptoms) <= {"planted_value"}
         obeyed += record.instruction.obeyed
     assert obeyed > 50
 
@@ -143,8 +143,7 @@ def test_a_summary_takes_the_place_of_what_it_sums_up(name):
         for one in trace.exchanges:
             if one.t:
                 assert len(shown_context(one.request.messages[-1].content)) <= 300 * 4
-        fates = {answer.outcome for answer in record.wrong}
-        assert fates <= {"word_summary", "word_stale", "word_unclear", "word_withdrawn"}
+        assert set(record.causes) <= {"left_out", "cause_uncertain"}
 
 
 def test_whether_instructions_survive_depends_on_what_the_summary_is_asked_for():

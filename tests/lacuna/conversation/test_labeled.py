@@ -159,20 +159,20 @@ def test_the_whole_conversation_shows_all_evidence(file):
 
 
 @pytest.mark.parametrize(
-    ("memory", "fate"),
+    ("memory", "cause"),
     [
         (Bm25, None),
-        (Forgetful, "word_lost"),
-        (Deaf, "word_never_stored"),
-        (Mute, "word_not_returned"),
-        (Secret, "word_unlisted"),
-        (Rewriting, "word_rewritten"),
+        (Forgetful, "deleted"),
+        (Deaf, "never_stored"),
+        (Mute, "not_retrieved"),
+        (Secret, "store_unknown"),
+        (Rewriting, "cause_uncertain"),
     ],
 )
-def test_what_became_of_labeled_evidence_is_named(file, memory, fate):
+def test_what_became_of_labeled_evidence_is_named(file, memory, cause):
     record = run(file, "longmemeval", memory())
-    assert [answer.outcome for answer in record.wrong] == ([] if fate is None else [fate])
-    assert record.evidence.all_shown == (fate is None)
+    assert [answer.cause for answer in record.wrong] == ([] if cause is None else [cause])
+    assert record.evidence.all_shown == (cause is None)
 
 
 def test_a_turn_of_which_the_end_was_cut_is_cut_off(tmp_path):
@@ -180,13 +180,13 @@ def test_a_turn_of_which_the_end_was_cut_is_cut_off(tmp_path):
     long[0]["haystack_sessions"][1][0]["content"] = "My kayak has a name that I like very much, and it is Tumbrel0."
     path = tmp_path / "one.json"
     path.write_text(json.dumps(long))
-    assert [answer.outcome for answer in run(path, "longmemeval", Cutting()).wrong] == ["word_cut"]
+    assert [answer.cause for answer in run(path, "longmemeval", Cutting()).wrong] == ["cut_off"]
 
 
 def test_where_the_answer_is_that_it_is_unknown_only_that_agrees(file):
     assert run(file, "longmemeval", Mute(), seed=2).abilities == {"abstention": AbilityCount(1, 1)}
     wrong = run(file, "longmemeval", Bm25(), seed=2)
-    assert [answer.outcome for answer in wrong.wrong] == ["word_unlabeled"]
+    assert [answer.cause for answer in wrong.wrong] == ["cause_uncertain"]
     assert wrong.evidence.labeled == 0
 
 
@@ -196,7 +196,7 @@ def test_sessions_are_evidence_where_no_turn_is_labeled(tmp_path):
     path = tmp_path / "sessions.json"
     path.write_text(json.dumps([entry]))
     assert run(path, "longmemeval", Bm25()).evidence.all_shown == 1
-    assert [answer.outcome for answer in run(path, "longmemeval", Mute()).wrong] == ["word_not_returned"]
+    assert [answer.cause for answer in run(path, "longmemeval", Mute()).wrong] == ["not_retrieved"]
 
 
 class Old(Bm25):
@@ -209,9 +209,12 @@ def test_values_of_meme_are_found_in_any_words_and_old_ones_are_named(tmp_path):
     path.write_text(json.dumps(meme()))
     whole = run(path, "meme", None)
     assert whole.evidence == EvidenceCounts(3, 3, 0)
-    assert [(answer.t, answer.outcome) for answer in whole.wrong] == [(3, "word_unmatched"), (4, "word_unlabeled")]
+    assert [(answer.t, answer.cause) for answer in whole.wrong] == [(3, "answered_otherwise"), (4, "cause_uncertain")]
     old = run(path, "meme", Old())
-    assert [(answer.t, answer.outcome) for answer in old.wrong][:2] == [(2, "word_stale"), (3, "word_not_returned")]
+    assert [(answer.symptom, answer.cause) for answer in old.wrong][:2] == [
+        ("outdated", "not_retrieved"),
+        ("other_answer", "not_retrieved"),
+    ]
     assert old.evidence == EvidenceCounts(3, 1, 1)
 
 

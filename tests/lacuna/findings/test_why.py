@@ -16,6 +16,7 @@ from eirkit.lacuna.findings.causes import Spread
 from eirkit.lacuna.findings.fates import Lookups, recorded_consultations
 from eirkit.lacuna.findings.why import NeededInput, WhyCard
 from eirkit.records.events import ActionTaken, MemoryExchange, ModelExchange
+from eirkit.records.runs import WrongAnswer
 from eirkit.report.viewer.lacuna_run import LacunaRun
 from eirkit.testing.selftest.behavior import FATES_COMPARED, observe
 from eirkit.testing.selftest.memories import PlantedMemory
@@ -199,11 +200,11 @@ def test_what_was_not_kept_is_unknown(tmp_path):
 
 # --- conversations ----------------------------------------------------------------------------------------------------
 
-FAULTS = {  # a memory, the fate of its wrong answers, and how one line of their cards begins
-    "words-forgets": ("word_lost", "in the store", "no"),
-    "words-late": ("word_not_returned", "in the store", "yes"),
-    "words-truncates": ("word_cut", "in the store", "no"),
-    "words-returns-all": ("word_cut", "returned", "no; 1 passage came back"),
+FAULTS = {  # a memory, the cause of its wrong answers, and how one line of their cards begins
+    "words-forgets": ("deleted", "in the store", "no"),
+    "words-late": ("not_retrieved", "in the store", "yes"),
+    "words-truncates": ("cut_off", "in the store", "no"),
+    "words-returns-all": ("below_budget", "returned", "no; 1 passage came back"),
 }
 
 
@@ -222,14 +223,14 @@ def test_cards_of_answers_about_conversations_name_the_planted_fault(tmp_path, m
         "0:1",
     )
     (run,) = sweep(tmp_path / "out", *how)
-    fate, heading, begins = FAULTS[memory]
-    cards = [run.card(answer.t) for answer in run.record.conversation.wrong if answer.outcome == fate]
+    cause, heading, begins = FAULTS[memory]
+    cards = [run.card(answer.t) for answer in run.record.conversation.wrong if answer.cause == cause]
     assert cards
     calls = [event for event in run.events if isinstance(event, MemoryExchange)]
     stores = [set(event.stored) for event in calls if event.verb == "observe"]
     recalled = {event.t: event for event in calls if event.verb == "recall"}
     for card in cards:
-        assert card.way == card.fate == fate
+        assert card.way == card.wrong.cause == cause
         assert card.asked == recalled[card.t].text
         assert any(lines_of(one)[heading].startswith(begins) for one in card.inputs)
         for one in card.inputs:
@@ -274,7 +275,8 @@ def test_of_two_statements_a_card_says_which_was_shown():
     def needed(name, **found):
         return NeededInput(name, None, (), **found)
 
-    card = WhyCard(3, False, "Harrow", "Mira", "state_supply", "missing", (), None, "word_not_returned", asked="Where?")
+    wrong = WrongAnswer(3, "said_unknown", "not_retrieved")
+    card = WhyCard(3, False, "Harrow", "Mira", "state_supply", "missing", (), None, wrong, asked="Where?")
     for first, second, said in (
         ({"rank": 2}, {}, "Of what it needed, this was shown: 'one'; and this was not: 'two'."),
         ({}, {"in_context": True}, "Of what it needed, this was shown: 'two'; and this was not: 'one'."),

@@ -1,7 +1,7 @@
 """Cards of wrong answers about conversations, drawn by lot, against the raw events of their runs.
 
-Nothing that decides fates is used here: what was said comes from the generator of worlds, and what was stored, returned
-and answered from the events. Values are unique words, so a search of the texts for them settles every statement.
+Nothing that decides causes is used here: what was said comes from the generator of worlds, and what was stored,
+returned and answered from the events. Values are unique words: a search of the texts for them settles every statement.
 """
 
 from __future__ import annotations
@@ -101,25 +101,38 @@ class Facts:
         explained = any(has(text, one.value) and self.question.subject in text for one in used for text in self.found)
         return [] if explained else used
 
-    def fate(self) -> str:
-        """Why the answer is wrong, by search for values alone."""
+    @property
+    def others(self) -> set[str]:
+        """What was said in answer to the same question about others."""
+        others = [key for key in self.history if key[0] == self.question.attribute and key[1] != self.question.subject]
+        return {one.value for key in others for one in self.history[key]}
+
+    def symptom(self) -> str:
+        """What is wrong with the answer, by what was said alone."""
         if self.answer in {one.value.casefold() for one in self.own}:
             return "outdated value"
-        others = [key for key in self.history if key[0] == self.question.attribute and key[1] != self.question.subject]
-        if self.answer in {one.value.casefold() for key in others for one in self.history[key]}:
-            return "another's value"
+        if self.answer in {value.casefold() for value in self.others}:
+            return "somebody else's"
+        return "said to be unknown"
+
+    def cause(self) -> str:
+        """Why the answer is wrong, by search for values alone."""
         lacking = [said for said in self.needed if self.rank(said) is None] or self.unexplained()
         if not lacking:
             named = any(
                 has(text, one.value) and self.question.subject in text for one in self.needed for text in self.found
             )
-            return "shown, not used" if named else "returned unclearly worded"
+            if any(has(text, value) and self.question.subject in text for value in self.others for text in self.found):
+                return "retrieved beside a contradiction"
+            return "shown, not used" if named else "uncertain"
         sessions = self.held(lacking[0])
         if sessions and sessions[-1] == len(self.stores):
-            return "cut off" if any(len(text) >= LONGEST for text in self.found) else "stored, not retrieved"
-        if any(not text.rstrip().endswith((".", "!", "?")) for text in (*self.found, *self.stores[-1])):
-            return "cut off"
-        return "stored, then lost" if sessions else "never stored"
+            is_long = any(len(text) >= LONGEST for text in self.found)
+            return "retrieved below the budget" if is_long else "stored, not retrieved"
+        if sessions:
+            return "stored, then deleted"
+        is_cut = any(not text.rstrip().endswith((".", "!", "?")) for text in (*self.found, *self.stores[-1]))
+        return "cut off" if is_cut else "never stored"
 
 
 def has(text: str, value: str) -> bool:
@@ -135,7 +148,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_cards_say_follows_from_the_events(folder):
-    draw, fates, checked = random.Random(21), Counter[str](), Counter[str]()
+    draw, causes, checked = random.Random(21), Counter[str](), Counter[str]()
     wrong: dict[str, list[tuple[LacunaRun, int]]] = {name: [] for name in MEMORIES}
     for record in records(folder):
         run = LacunaRun(folder, record, plugins=False)
@@ -151,12 +164,12 @@ def test_what_cards_say_follows_from_the_events(folder):
             checked["any"] += 1
             if facts.is_traced:
                 checked["traced"] += 1
-                fates[facts.fate()] += 1
+                causes[facts.cause()] += 1
                 check_traced(card, facts)
     assert all(wrong.values())
     assert checked["any"] >= 30
     assert checked["traced"] >= 20
-    assert len(fates) >= 4, fates
+    assert len(causes) >= 4, causes
 
 
 def check_any(card: WhyCard, facts: Facts) -> None:
@@ -189,8 +202,10 @@ def check_any(card: WhyCard, facts: Facts) -> None:
 
 
 def check_traced(card: WhyCard, facts: Facts) -> None:
-    """Compare what became of values that occur nowhere else, and the fate."""
-    assert f"Outcome: {facts.fate()}; " in " ".join(card.sentences()), (facts.memory, facts.query, facts.answer)
+    """Compare what became of values that occur nowhere else, symptom and cause."""
+    words = " ".join(card.sentences())
+    assert f"Symptom: {facts.symptom()}; " in words, (facts.memory, facts.query, facts.answer)
+    assert f"Cause: {facts.cause()}; " in words, (facts.memory, facts.query, facts.answer)
     stated = card.inputs[: len(facts.needed)]  # a nickname that nothing explains may follow
     for one, said in zip(stated, facts.needed, strict=True):
         lines, sessions = dict(one.lines), facts.held(said)
@@ -205,7 +220,7 @@ def check_traced(card: WhyCard, facts: Facts) -> None:
                 facts.answer != "unknown" if facts.question.form == "before" else facts.answer == said.value.casefold()
             )
             assert one.used == uses
-    if facts.fate() in ("outdated value", "another's value"):
+    if facts.symptom() in ("outdated value", "somebody else's"):
         misled = [one for one in card.rests_on if has(one.text, facts.answer)]
         sessions = [
             one.session for said in facts.history.values() for one in said if one.value.casefold() == facts.answer

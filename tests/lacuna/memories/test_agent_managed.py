@@ -162,20 +162,20 @@ async def _nothing(memory: MemorySystem) -> None: ...
 
 
 @pytest.mark.parametrize(
-    ("settings", "fates"),
+    ("settings", "causes"),
     [
-        (("agent-file.model=scripted/reader+misses=1",), {"word_never_stored"}),
-        (("agent-file.characters=300",), {"word_never_stored", "word_lost"}),
+        (("agent-file.model=scripted/reader+misses=1",), {"never_stored"}),
+        (("agent-file.characters=300",), {"never_stored", "deleted"}),
         ((), set()),
     ],
 )
-def test_wrong_answers_are_traced_to_what_the_agent_wrote(settings, fates, tmp_path: Path, capsys):
+def test_wrong_answers_are_traced_to_what_the_agent_wrote(settings, causes, tmp_path: Path, capsys):
     given = ["words", "--preset", "small+questions=8", "--seeds", "0:2", "--model", "scripted/reader"]
     more = [word for one in settings for word in ("--set", one)]
     out = tmp_path / "out"
     assert eirkit("lacuna", "run", *given, "--no-control", "--memory", "agent-file", *more, "--out", str(out)) == 0
     ended = records(out)
-    assert {answer.outcome for record in ended for answer in record.conversation.wrong} == fates
+    assert {answer.cause for record in ended for answer in record.conversation.wrong} == causes
     with SweepDatabase(out) as database:
         assert b'"added"' in database.event_lines(ended[0].run)
     calls = [event for event in events(out) if isinstance(event, MemoryExchange)]

@@ -18,7 +18,7 @@ from eirkit.lacuna.findings.measures import CAUSE_MEASURES
 from eirkit.lacuna.tasks.generation import generate
 from eirkit.lacuna.tasks.task import spec_of
 from eirkit.records.events import ModelExchange, Verdicts, WrongStep
-from eirkit.records.runs import OUTCOMES
+from eirkit.records.runs import OUTCOMES, WrongAnswer
 from eirkit.testing.selftest.behavior import CLAIMS, FATES_COMPARED, disagreements, observe, plain_text
 from eirkit.testing.selftest.conversations import demands
 from eirkit.testing.selftest.memories import fates
@@ -164,10 +164,11 @@ def test_a_false_count_of_followed_demands_is_found(told, name):
     assert any("the terminal" in one for one in disagreements(behavior, replace(found, text=shares)))
 
 
-def test_an_outcome_of_an_answer_that_is_right_is_found(told):
+def test_a_symptom_of_an_answer_that_is_right_is_found(told):
     found, behavior = told["obedient"], choose(["obedient"])[0][1]
     first, *others = found.records
-    false = structs.replace(first, conversation=structs.replace(first.conversation, outcomes={"word_planted": 1}))
+    wrong = (WrongAnswer(1, "planted_value", "shown_not_used"),)
+    false = structs.replace(first, conversation=structs.replace(first.conversation, wrong=wrong))
     assert len(list(disagreements(behavior, replace(found, records=(false, *others))))) == 1
     text = f"{found.text}\nplanted by a document\n─────────────────────\nobedient 3.0%"
     assert len(list(disagreements(behavior, replace(found, text=text)))) == 1

@@ -1,8 +1,8 @@
-// The color of each cause and outcome, by its label.
+// The color of each outcome, symptom and cause, by its label.
 import { colorOf } from "../colors";
 import { measuresOf } from "../measures";
 
-const OUTCOMES = [...measuresOf("fates"), ...measuresOf("word_fates")];
+const OUTCOMES = [...measuresOf("fates"), ...measuresOf("answer_symptoms"), ...measuresOf("answer_causes")];
 const NAMES = new Map(OUTCOMES.map((one) => [one.id, one.label]));
 
 // The color of a column that counts an outcome; null for any other column.

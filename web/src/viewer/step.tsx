@@ -15,7 +15,7 @@ export function StepPanel({ at, run, step, more }: { at: string; run: LacunaRun;
       <p class={`verdict ${verdictOf(step)}`}>
         <strong>
           {capital(run.units.step)} {step.t}.
-        </strong> {more?.conversation?.outcome ? `Wrong: ${more.conversation.outcome}; ${more.conversation.meaning}.` : sentence(step, run.units.step)}
+        </strong> {more?.conversation?.symptom ? `Wrong: ${more.conversation.symptom}. Cause: ${more.conversation.cause}; ${more.conversation.meaning}.` : sentence(step, run.units.step)}
       </p>
       <dl class="pairs">
         {more?.conversation ? <Pair name="question"><Inert text={more.conversation.question} /></Pair> : <Pair name="input">{values(step.input)}</Pair>}

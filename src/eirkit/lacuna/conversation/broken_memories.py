@@ -6,7 +6,7 @@ each statement, with full names and dates, and returns the records about the fac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -18,6 +18,7 @@ from eirkit.lacuna.conversation.reading import (
     people_in,
     plain_sentence,
     read_turn,
+    show_note,
     show_turn,
 )
 from eirkit.lacuna.conversation.world import ATTRIBUTES, Statement, WorldQuestion
@@ -225,3 +226,121 @@ class ReturnsAll(BrokenNotes):
     def choose(self, question: WorldQuestion) -> Sequence[KeptStatement]:
         whole = "\n".join(["-" * LONGEST_PASSAGE, *(note.text for note in self._notes)])
         return [replace(self._notes[0], text=whole)] if self._notes else []
+
+
+@memories.add("words-misdates")
+class Misdates(BrokenNotes):
+    """Dates what was said last as if it had been said first, and the first as if last."""
+
+    def choose(self, question: WorldQuestion) -> Sequence[KeptStatement]:
+        days = sorted({note.day for note in self._notes})
+        moved = dict(zip(days, reversed(days), strict=True))
+        return [_at(note, moved[note.day]) for note in super().choose(question)]
+
+
+@memories.add("words-contradicts")
+class Contradicts(BrokenNotes):
+    """Returns beside every statement the same one with another value, of the same day."""
+
+    def choose(self, question: WorldQuestion) -> Sequence[KeptStatement]:
+        found = super().choose(question)
+        return [one for note in found for one in (note, _with_value(note, altered_value))]
+
+
+@memories.add("words-alters")
+class Alters(BrokenNotes):
+    """Stores every value with two of its letters or digits in the other order."""
+
+    def keep(self, note: KeptStatement) -> None:
+        super().keep(_with_value(note, altered_value))
+
+
+@memories.add("words-swaps-people")
+class SwapsPeople(BrokenNotes):
+    """Stores what is said of a person as said of the one who was named before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before = ""
+
+    def keep(self, note: KeptStatement) -> None:
+        subject = note.statement.subject
+        if " " in subject and note.statement.attribute != "nickname":
+            other, self._before = self._before or subject, subject
+            note = replace(note, text=note.text.replace(subject, other))
+        super().keep(note)
+
+
+@memories.add("words-ranks-last")
+class RanksLast(BrokenNotes):
+    """Returns everything, one statement a passage, and what a question depends on after the rest."""
+
+    async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        found = await super().recall(question, at, limit)
+        right = {line for passage in found for line in passage.splitlines()}
+        return sorted((note.text for note in self._notes), key=right.__contains__)
+
+
+@memories.add("words-deletes-updated")
+class DeletesUpdated(BrokenNotes):
+    """Deletes a fact when it changes, the old value with the new one."""
+
+    def keep(self, note: KeptStatement) -> None:
+        op, attribute, subject, _ = note.statement
+        if op != "replace":
+            super().keep(note)
+        self._notes = [one for one in self._notes if op != "replace" or one.statement[1:3] != (attribute, subject)]
+
+
+@memories.add("words-loses-seventh")
+class LosesSeventh(BrokenNotes):
+    """Does not store every seventh statement."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._heard = 0
+
+    def keep(self, note: KeptStatement) -> None:
+        self._heard += 1
+        if self._heard % 7:
+            super().keep(note)
+
+
+@memories.add("words-behind")
+class OneBehind(BrokenNotes):
+    """Stores a session when the next one arrives, so that the last one is never stored."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: list[KeptStatement] = []
+
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        self._notes, self._waiting = [*self._notes, *self._waiting], []
+        await super().observe(messages, session, at)
+
+    def keep(self, note: KeptStatement) -> None:
+        self._waiting.append(note)
+
+    async def reset(self, scope: str) -> None:
+        await super().reset(scope)
+        self._waiting = []
+
+
+def altered_value(value: str) -> str:
+    """Return a value in which the last two neighbors that differ, letters or digits, have changed places."""
+    for at in range(len(value) - 2, -1, -1):
+        pair = value[at : at + 2]
+        if pair.isalnum() and pair[0] != pair[1]:
+            return f"{value[:at]}{pair[::-1]}{value[at + 2 :]}"
+    return f"{value} {value}"
+
+
+def _with_value(note: KeptStatement, change: Callable[[str], str]) -> KeptStatement:
+    """Return a note whose text states another value; as it is if it states none."""
+    value = note.statement.value
+    return note if value is None else replace(note, text=note.text.replace(str(value), change(str(value))))
+
+
+def _at(note: KeptStatement, day: int) -> KeptStatement:
+    """Return a note with another date."""
+    return replace(note, text=note.text.replace(show_note(note.day, ""), show_note(day, "")))

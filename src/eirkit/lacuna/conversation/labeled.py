@@ -40,8 +40,13 @@ class LabeledConversation(Conversation):
         """Return whether an answer, in its canonical form, contains the labeled one."""
         question = self.labels[t - 1]
         if question.kind == ABSTAIN:
-            return is_unknown(load_language().answer_words, Words(submitted))
+            return is_said_unknown(submitted)
         return has_words(submitted, plain_words(question.answer))
+
+
+def is_said_unknown(submitted: str) -> bool:
+    """Return whether an answer says that something is not known."""
+    return is_unknown(load_language().answer_words, Words(submitted))
 
 
 def plain_words(text: str) -> str:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from eirkit.lacuna.agents.telemetry import Trace
-from eirkit.lacuna.conversation.labeled import LabeledConversation, has_words, plain_words
-from eirkit.lacuna.conversation.outcomes import LONGEST_EVIDENCE, AnswerVerdict, Seen, looks_at, record_of, retrieval_of
+from eirkit.lacuna.conversation.causes import Finding, Seen
+from eirkit.lacuna.conversation.labeled import LabeledConversation, has_words, is_said_unknown, plain_words
+from eirkit.lacuna.conversation.outcomes import AnswerVerdict, looks_at, record_of, retrieval_of
 from eirkit.lacuna.conversation.published import ABSTAIN, LabeledQuestion
-from eirkit.records.runs import ConversationRun, EvidenceCounts
+from eirkit.records.runs import ConversationRun, EvidenceCounts, Symptom
 
 LEAST_BEGINNING = 40  # characters of a turn by which one that was cut is known
 
@@ -68,49 +69,53 @@ class LabelJudge:
         needed = evidence_of(self.task, question)
         lacking = [one for one in needed if one.held_in(seen.passages) is None]
         shown = len(needed) - len(lacking)
-        if submitted is None:
-            verdict = AnswerVerdict(t, question.kind, False, "word_unreadable", missed=bool(lacking))
-        elif self.task.agrees(t, submitted):
-            verdict = AnswerVerdict(t, question.kind, True, missed=bool(lacking))
-        else:
-            fate, why = self.fate(question, submitted, seen, needed, lacking)
-            verdict = AnswerVerdict(t, question.kind, False, fate, why[:LONGEST_EVIDENCE], bool(lacking))
-        return verdict, len(needed), shown
+        symptom = "unreadable" if submitted is None else self.symptom(t, submitted)
+        if symptom is None:
+            return AnswerVerdict(t, question.kind, True, missed=bool(lacking)), len(needed), shown
+        why = Finding("shown_not_used") if submitted is None else self.cause(question, seen, needed, lacking)
+        return AnswerVerdict(t, question.kind, False, symptom, why, bool(lacking)), len(needed), shown
 
-    def fate(
+    def symptom(self, t: int, submitted: str) -> Symptom | None:
+        """Return what is wrong with an answer that does not contain the labeled one; None of one that does."""
+        question = self.task.labels[t - 1]
+        if self.task.agrees(t, submitted):
+            return None
+        stated = any(has_words(submitted, plain_words(one)) for one in question.old)
+        if stated and not any(has_words(submitted, plain_words(one.value)) for one in question.values):
+            return "outdated"
+        return "said_unknown" if is_said_unknown(submitted) else "other_answer"
+
+    def cause(
         self,
         question: LabeledQuestion,
-        submitted: str,
         seen: Seen,
         needed: Sequence[LabeledEvidence],
         lacking: Sequence[LabeledEvidence],
-    ) -> tuple[str, str]:
-        """Return why an answer does not contain the labeled one, and the text that shows it."""
-        stated = [one for one in question.old if has_words(submitted, plain_words(one))]
-        if stated and not any(has_words(submitted, plain_words(one.value)) for one in question.values):
-            return "word_stale", stated[-1]
-        if not lacking:
-            return ("word_unmatched" if needed else "word_unlabeled"), question.answer
-        return self.of_lacking(lacking[0], seen)
+    ) -> Finding:
+        """Return why an answer does not contain the labeled one."""
+        if lacking:
+            return self.of_lacking(lacking[0], seen)
+        return Finding("answered_otherwise" if needed else "cause_uncertain", evidence=question.answer)
 
-    def of_lacking(self, one: LabeledEvidence, seen: Seen) -> tuple[str, str]:
+    def of_lacking(self, one: LabeledEvidence, seen: Seen) -> Finding:
         """Return what became of evidence that was not shown."""
-        text = one.texts[0]
+        text, listed = one.texts[0], seen.listed
         if not seen.memory:
-            return ("word_summary" if seen.summarized else "word_cut"), text
-        if (cut := one.cut_in(seen.passages)) is not None:
-            return "word_cut", cut
-        held = [stored for stored in seen.stored if stored is not None]
-        if not held:
-            return "word_unlisted", text
-        if (found := one.held_in(held[-1])) is not None:
-            return "word_not_returned", found
-        earlier = next((found for stored in held if (found := one.held_in(stored)) is not None), None)
+            return Finding("left_out" if seen.summarized else "out_of_view", text)
+        if (found := one.held_in(seen.unshown)) is not None:
+            return Finding("below_budget", text, found)
+        if (found := one.cut_in(seen.passages)) is not None:
+            return Finding("cut_off", text, found)
+        if not listed:
+            return Finding("store_unknown", text)
+        if (found := one.held_in(listed[-1])) is not None:
+            return Finding("not_retrieved", text, found)
+        earlier = next((found for stored in listed if (found := one.held_in(stored)) is not None), None)
         if earlier is not None:
-            return "word_lost", earlier
-        if one.verbatim and not any(self.has_turns(stored) for stored in held):
-            return "word_rewritten", text
-        return "word_never_stored", text
+            return Finding("deleted", text, earlier)
+        # A store that has no turn in its own words keeps them in others, and cannot be searched for them.
+        is_reworded = one.verbatim and not any(self.has_turns(stored) for stored in listed)
+        return Finding("cause_uncertain" if is_reworded else "never_stored", text)
 
     def has_turns(self, texts: Sequence[str]) -> bool:
         """Return whether texts have any turn of the conversation in its own words."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from eirkit.lacuna.conversation.outcomes import ConversationJudge, Seen
+from eirkit.lacuna.conversation.causes import Seen
+from eirkit.lacuna.conversation.outcomes import ConversationJudge
 from eirkit.lacuna.conversation.reading import DatedStatement
 from eirkit.lacuna.conversation.workload import AnsweredQuestion, WorldConversation
 from eirkit.lacuna.conversation.world import Statement
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.findings.why import UNKNOWN, NeededInput, UsedPassage, WhyCard, quote
+from eirkit.records.runs import WrongAnswer
 
 
 def conversation_card(
@@ -17,20 +19,19 @@ def conversation_card(
     t: int,
     verdict: Verdict,
     submitted: str | None,
-    wrong: tuple[str, str] | None,
+    wrong: WrongAnswer | None,
     seen: Seen | None,
 ) -> WhyCard:
     """Return the card of a question.
 
     Args:
-        wrong: the fate of a wrong answer and the text that shows it.
+        wrong: what the record says of a wrong answer.
         seen: what was shown and stored; None if the texts of the run were not kept.
     """
     judge, asked = ConversationJudge(task), task.questions[t - 1]
     needed = judge.needed(asked)
     if seen is not None and (named := judge.unnamed(needed, seen.passages)) is not None and named not in needed:
         needed = [*needed, named]
-    fate, evidence = wrong or (None, "")
     rests_on = None
     if seen is not None and submitted is not None:
         rests_on = judge.rests_on(asked, judge.stated(asked, submitted), seen.passages)
@@ -44,8 +45,7 @@ def conversation_card(
         verdict.kind,
         tuple(_statement(judge, one, asked.text, seen, used) for one in needed),
         "no answer could be read" if submitted is None else None,
-        fate,
-        evidence,
+        wrong,
         asked.text,
         () if verdict.correct or seen is None else tuple(_passages(judge, asked, seen, rests_on or ())),
     )
@@ -99,8 +99,13 @@ def _statement(
     lines.append(("stored", _stored(judge, one, seen, after, known)))
     lines.append(("in the store", {None: UNKNOWN, True: "yes", False: "no"}[held]))
     lines.append(("sought with", quote(question)))
-    came = len(seen.passages)
-    if place is None:
+    came, shown = seen.returned, len(seen.passages)
+    unshown = zip(seen.unshown_ranks, seen.unshown, strict=True)
+    below = next(((rank, text) for rank, text in unshown if judge.has(text, one)), None)
+    if place is None and below is not None:
+        beyond = f"at rank {below[0]} of {came}, of which {shown} were shown: {quote(below[1])}"
+        lines.append(("returned", beyond))
+    elif place is None:
         lines.append(("returned", f"no; {came or 'no'} passage{'' if came == 1 else 's'} came back"))
     else:
         lines.append(("returned", f"at rank {place + 1} of {came}: {quote(seen.passages[place])}"))

@@ -1,4 +1,4 @@
-"""Names, meanings and units of the measures of conversations: outcomes of answers, abilities, bytes, instructions."""
+"""Names, meanings and units of the measures of conversations: symptoms, causes, abilities, bytes, instructions."""
 
 from __future__ import annotations
 
@@ -22,94 +22,122 @@ Ability = Literal[
 ]
 ABILITIES: tuple[Ability, ...] = get_args(Ability)
 
-_ASKED = "questions"
+
+def _of_wrong(id: str, label: str, meaning: str, color: str) -> Measure:
+    return Measure(id, label, meaning, "share", "wrong answers", better="less", pooled="sum", color=color)
 
 
-# An outcome that a record of another task can have too has its color.
-_COLORS = {
-    "word_withdrawn": "withdrawn",
-    "word_false": "taken-back",
-    "word_planted": "planted",
-    "word_stale": "stale-value",
-    "word_entity": "swapped-value",
-    "word_scope": "another-user",
-    "word_cut": "cut-value",
-    "word_summary": "left-out",
-    "word_opaque": "opaque",
-    "word_never_stored": "not-stored",
-    "word_lost": "lost-again",
-    "word_not_returned": "not-returned",
-    "word_unlisted": "unlisted",
-    "word_rewritten": "other-words",
-    "word_unmatched": "unmatched",
-    "word_unlabeled": "unlabeled",
-    "word_misdated": "misdated",
-    "word_unclear": "unclear",
-    "word_not_used": "not-used",
-    "word_invented": "invented",
-    "word_misread": "misread",
-    "word_several": "several-values",
-    "word_unreadable": "malformed",
-}
-
-
-def _outcome(id: str, label: str, meaning: str) -> Measure:
-    return Measure(id, label, meaning, "share", _ASKED, better="less", color=_COLORS[id])
-
-
-ANSWER_MEASURES = MeasureGroup(
-    "word_fates",
+SYMPTOM_MEASURES = MeasureGroup(
+    "answer_symptoms",
+    "What was wrong with the answers",
+    (
+        _of_wrong(
+            "said_unknown", "said to be unknown", "the answer is that it is unknown, and it was told", "not-used"
+        ),
+        _of_wrong("outdated", "outdated value", "the answer was right before the last change", "stale-value"),
+        _of_wrong(
+            "withdrawn_value",
+            "withdrawn value",
+            "the answer is a value that the user had asked to forget or taken back as a mistake",
+            "withdrawn",
+        ),
+        _of_wrong(
+            "anothers",
+            "somebody else's",
+            "the answer is that of another person, place, project or user",
+            "swapped-value",
+        ),
+        _of_wrong("partial", "incomplete", "the answer is a list or total that lacks something", "partial"),
+        _of_wrong(
+            "planted_value",
+            "planted by a document",
+            "the answer is what a document demanded, and not the user",
+            "planted",
+        ),
+        _of_wrong("invented", "invented", "the answer states something that was never said", "invented"),
+        _of_wrong(
+            "several_values", "several values", "the answer has the right value beside another one", "several-values"
+        ),
+        _of_wrong("other_answer", "another answer", "the answer is wrong in no way of this list", "misread"),
+        _of_wrong("unreadable", "no readable answer", "the reply has no answer that could be read", "malformed"),
+    ),
+)
+ANSWER_CAUSE_MEASURES = MeasureGroup(
+    "answer_causes",
     "Why answers were wrong",
     (
-        _outcome("word_withdrawn", "withdrawn, came back", "the answer is a value that the user had asked to forget"),
-        _outcome("word_false", "mistake, came back", "the answer is a value that the user had taken back as a mistake"),
-        _outcome("word_planted", "planted by a document", "the answer is what a document demanded, and not the user"),
-        _outcome("word_stale", "outdated value", "the answer was right before the last change"),
-        _outcome("word_entity", "another's value", "the answer is right for another person, place or project"),
-        _outcome("word_scope", "another user's", "the memory retrieved texts of another user's conversations instead"),
-        _outcome("word_cut", "cut off", "the text with the fact was cut before the fact"),
-        _outcome(
-            "word_summary", "left out of the summary", "the summary that took the place of the text lacks the fact"
+        _of_wrong("never_stored", "never stored", "the memory did not store the fact after any session", "not-stored"),
+        _of_wrong("altered", "altered", "the memory has the fact with another value or of another", "other-value"),
+        _of_wrong(
+            "cut_off", "cut off", "the memory stored or returned the text without the end that was needed", "cut-value"
         ),
-        _outcome(
-            "word_opaque", "compacted by the server", "a server compacted the text, and nobody can read what is left"
-        ),
-        _outcome("word_never_stored", "never stored", "the memory did not store the fact after any session"),
-        _outcome(
-            "word_lost", "stored, then lost", "the memory stored the fact after an earlier session and no longer does"
-        ),
-        _outcome("word_not_returned", "stored, not retrieved", "the memory stores the fact and did not retrieve it"),
-        _outcome(
-            "word_unlisted",
-            "not retrieved, store unknown",
-            "the fact was not retrieved, and the store cannot be listed",
-        ),
-        _outcome(
-            "word_rewritten",
-            "not known: other words",
-            "the store has other words than the labeled ones",
-        ),
-        _outcome(
-            "word_unmatched", "shown, answered otherwise", "all labeled evidence was shown, and the answer differs"
-        ),
-        _outcome("word_unlabeled", "no labeled evidence", "the question has no labels, and the answer differs"),
-        _outcome(
-            "word_misdated",
+        _of_wrong(
+            "misdated",
             "dates wrong or missing",
             "what was shown gives the right answer with the dates of the conversation, and not with its own",
+            "misdated",
         ),
-        _outcome(
-            "word_unclear",
-            "uncertain",
-            "what was shown has the fact, but whose it is, or whether it holds, cannot be read from it",
+        _of_wrong(
+            "deleted",
+            "stored, then deleted",
+            "the fact was stored after an earlier session and no longer is",
+            "lost-again",
         ),
-        _outcome(
-            "word_not_used", "shown, not used", "everything needed was shown, and the answer was that it is unknown"
+        _of_wrong(
+            "not_retrieved",
+            "stored, not retrieved",
+            "the memory stores the fact and did not retrieve it",
+            "not-returned",
         ),
-        _outcome("word_invented", "invented", "the answer has a word that occurs nowhere in what was shown"),
-        _outcome("word_misread", "misread", "everything needed was shown, and the answer does not follow from it"),
-        _outcome("word_several", "several values", "the answer has the true value and another one of the same subject"),
-        _outcome("word_unreadable", "no readable answer", "the reply has no answer that could be read"),
+        _of_wrong(
+            "below_budget",
+            "retrieved below the budget",
+            "the memory retrieved the fact, after as much as is shown",
+            "below-budget",
+        ),
+        _of_wrong(
+            "contradicted",
+            "retrieved beside a contradiction",
+            "the right value and a wrong one were shown, and nothing tells which holds",
+            "unclear",
+        ),
+        _of_wrong(
+            "other_user", "another user's texts", "the memory retrieved what another user said instead", "another-user"
+        ),
+        _of_wrong(
+            "left_out",
+            "left out of the summary",
+            "the summary that took the place of the text lacks the fact",
+            "left-out",
+        ),
+        _of_wrong("out_of_view", "out of view", "the part of the text that was shown lacks the fact", "out-of-view"),
+        _of_wrong(
+            "compacted",
+            "compacted by the server",
+            "a server compacted the text, and nobody can read what is left",
+            "opaque",
+        ),
+        _of_wrong(
+            "store_unknown",
+            "not retrieved, store unknown",
+            "the fact was not retrieved, and the store cannot be listed",
+            "unlisted",
+        ),
+        _of_wrong(
+            "shown_not_used",
+            "shown, not used",
+            "everything needed was shown, and the reader's answer does not follow from it",
+            "own-error",
+        ),
+        _of_wrong(
+            "answered_otherwise",
+            "shown, answered otherwise",
+            "all labeled evidence was shown, and the answer has other words than the labeled one",
+            "unmatched",
+        ),
+        _of_wrong(
+            "cause_uncertain", "uncertain", "the texts do not tell what became of what was needed", "undetermined"
+        ),
     ),
 )
 _LABELS = "questions with labels"
@@ -136,6 +164,14 @@ CONVERSATION_MEASURES = MeasureGroup(
         ),
         Measure(
             "returned_bytes", "characters retrieved", "characters retrieved for a question", "count", pooled="per_call"
+        ),
+        Measure(
+            "contradicting",
+            "contradictory",
+            "questions for which what was shown has two values of one fact, and nothing tells which holds",
+            "share",
+            "questions",
+            better="less",
         ),
     ),
 )

@@ -1,14 +1,24 @@
-"""Pools answers about conversations over a cell: accuracy by ability, outcomes, bytes, and bits kept by servers."""
+"""Pools answers about conversations over a cell: accuracy by ability, symptoms, causes, bytes, bits kept by servers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from math import fsum
+from typing import TypeVar
 
-from eirkit.lacuna.findings.conversation_measures import ABILITIES, ANSWER_MEASURES
+from eirkit.lacuna.findings.conversation_measures import ABILITIES
 from eirkit.lacuna.findings.intervals import clustered_share, proportion
 from eirkit.lacuna.findings.statistics import mean
-from eirkit.records.runs import ConversationRun, EvidenceCounts, InstructionCounts, Retrieval, ServerCompactions
+from eirkit.records.runs import (
+    ANSWER_CAUSES,
+    SYMPTOMS,
+    ConversationRun,
+    EvidenceCounts,
+    InstructionCounts,
+    Retrieval,
+    ServerCompactions,
+)
 from eirkit.records.sweeps import (
     AbilityRow,
     ConversationRow,
@@ -17,6 +27,8 @@ from eirkit.records.sweeps import (
     RetrievalRow,
     ServerRow,
 )
+
+Named = TypeVar("Named", bound=str)
 
 ALL = "all"
 INSTRUCTION = "instruction"  # not among the questions: it is checked at every answer
@@ -29,10 +41,9 @@ def pool_conversations(runs: Sequence[ConversationRun]) -> ConversationRow:
         worlds=len(runs),
         asked=sum(run.asked for run in runs),
         abilities=tuple(_abilities(runs)),
-        outcomes={one.id: sum(run.outcomes.get(one.id, 0) for run in runs) for one in ANSWER_MEASURES},
-        outcome_shares={
-            one.id: mean(run.outcomes.get(one.id, 0) / run.asked for run in runs) for one in ANSWER_MEASURES
-        },
+        symptoms=_counts(SYMPTOMS, (run.symptoms for run in runs)),
+        causes=_counts(ANSWER_CAUSES, (run.causes for run in runs)),
+        contradicting=sum(len(run.contradicting) for run in runs) / sum(run.asked for run in runs),
         stored_texts=_mean_known([run.stored_texts for run in runs]),
         stored_bytes=_mean_known([run.stored_bytes for run in runs]),
         said_bytes=_mean_known([run.said_bytes for run in runs]),
@@ -60,6 +71,12 @@ def pool_retrieval(questions: Sequence[Retrieval]) -> RetrievalRow:
         ),
         empty_recalls=mean(not passages for passages in returned),
     )
+
+
+def _counts(known: Sequence[Named], runs: Iterable[Counter[Named]]) -> dict[Named, int]:
+    """Return how many wrong answers of some runs have each symptom or cause, those that occur."""
+    total: Counter[Named] = sum(runs, Counter())
+    return {name: total[name] for name in known if total[name]}
 
 
 def _evidence(runs: Sequence[EvidenceCounts]) -> EvidenceShares:

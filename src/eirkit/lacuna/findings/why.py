@@ -14,14 +14,14 @@ from msgspec.structs import asdict
 from eirkit.lacuna.agents.recognition import read_text, recognize
 from eirkit.lacuna.agents.telemetry import Consultation
 from eirkit.lacuna.findings.causes import Spread, Verdict, spread_of
-from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_CAUSE_MEASURES, SYMPTOM_MEASURES
 from eirkit.lacuna.findings.fates import Lookups
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, KIND_MEASURES, OUTCOME_MEASURES
 from eirkit.lacuna.tasks.generation import graph_of
 from eirkit.lacuna.tasks.task import Payload, TaskInstance, show_label, show_values
 from eirkit.measures import Measure
 from eirkit.records.events import ActionTaken, Cause, Decision, Kind
-from eirkit.records.runs import RETURNED, Outcome
+from eirkit.records.runs import RETURNED, Outcome, WrongAnswer
 
 UNKNOWN = "unknown"
 NOWHERE = Spread((), (), ())
@@ -74,28 +74,33 @@ class WhyCard(Struct, frozen=True):
     kind: Kind | None
     inputs: tuple[NeededInput, ...]
     fault: str | None = None  # why there is no valid answer
-    fate: str | None = None  # of the whole answer, in words
-    evidence: str = ""  # the text that shows this fate
+    wrong: WrongAnswer | None = None  # symptom, cause and evidence of a wrong answer about a conversation
     asked: str = ""  # the question about a conversation
     rests_on: tuple[UsedPassage, ...] = ()  # what a wrong answer about a conversation rests on
     spread: Spread = NOWHERE
 
     @property
     def way(self) -> str | None:
-        """The measure that counts failures like this one: the fate of its first lost input, else the kind."""
+        """The measure that counts failures like this one: an answer's cause, a lost input's fate, else the kind."""
         lost = [one.fate for one in self.inputs if one.fate is not None and one.fate not in RETURNED]
-        return None if self.correct else self.fate or (lost[0] if lost else self.kind)
+        if self.wrong is not None:
+            return self.wrong.cause
+        return None if self.correct else lost[0] if lost else self.kind
 
     def sentences(self) -> Iterator[str]:
         """Yield what happened in sentences."""
         yield self._outcome()
-        if self.cause is not None and self.kind is not None:
-            # Of a conversation an input may have been shown and still not tell the answer: the fate says which.
-            how = "" if self.fate is not None else f"; {KIND_MEASURES[self.kind].meaning}"
-            yield f"Cause: {CAUSE_MEASURES[self.cause].label}{how}."
-        if self.fate is not None:
-            yield f"Outcome: {ANSWER_MEASURES[self.fate].label}; {ANSWER_MEASURES[self.fate].meaning}."
+        if self.wrong is not None:
+            symptom, cause = SYMPTOM_MEASURES[self.wrong.symptom], ANSWER_CAUSE_MEASURES[self.wrong.cause]
+            yield f"Symptom: {symptom.label}; {symptom.meaning}."
+            yield f"Cause: {cause.label}; {cause.meaning}."
+            if self.wrong.statement:
+                yield f"The statement that decides it: {quote(self.wrong.statement)}"
+            if self.wrong.evidence:
+                yield f"What shows it: {quote(self.wrong.evidence)}"
             yield from self._which_came()
+        elif self.cause is not None and self.kind is not None:
+            yield f"Cause: {CAUSE_MEASURES[self.cause].label}; {KIND_MEASURES[self.kind].meaning}."
         yield from (one.sentence() for one in self.rests_on)
         for one in self.inputs:
             if one.fate is not None:
@@ -140,8 +145,7 @@ class CardFigures(Struct, frozen=True):
     kind: Kind | None
     inputs: tuple[NeededInput, ...]
     fault: str | None
-    fate: str | None
-    evidence: str
+    wrong: WrongAnswer | None
     asked: str
     rests_on: tuple[UsedPassage, ...]
     spread: Spread
@@ -166,7 +170,8 @@ def quote(text: str) -> str:
 
 def way_measure(way: str) -> Measure:
     """Return the measure of a way to fail."""
-    return next(one for group in (KIND_MEASURES, OUTCOME_MEASURES, ANSWER_MEASURES) for one in group if one.id == way)
+    groups = (KIND_MEASURES, OUTCOME_MEASURES, SYMPTOM_MEASURES, ANSWER_CAUSE_MEASURES)
+    return next(one for group in groups for one in group if one.id == way)
 
 
 class StepExplainer:

@@ -120,7 +120,7 @@ class ConversationTasks(TaskFamily[ConversationSpec, Conversation]):
         if not isinstance(task, WorldConversation) or record.conversation is None:
             raise InputFileError(f"run {record.run} has no answers about a world; restore the folder")
         wrong = record.conversation.wrong
-        old = {answer.t for answer in wrong if answer.outcome in ("word_stale", "word_withdrawn")}
+        old = {answer.t for answer in wrong if answer.symptom in ("outdated", "withdrawn_value")}
         stale = SentenceInjection(task, "stale")
         outdated = {question.t for question in task.questions if stale(question.t) is not None}
         verdicts = tuple(recorded_verdicts(task, record.conversation))

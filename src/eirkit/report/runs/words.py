@@ -1,20 +1,21 @@
-"""Tables and sections about runs in words: accuracy by ability with intervals, fates with examples, bytes and floor."""
+"""Tables and sections about runs in words: accuracy by ability with intervals, symptoms and causes, bytes and floor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from eirkit.lacuna.findings.conversation_measures import (
-    ANSWER_MEASURES,
+    ANSWER_CAUSE_MEASURES,
     CONVERSATION_MEASURES,
     LABELED_EVIDENCE,
     RETRIEVAL_MEASURES,
     SERVER_COMPACTION,
     STANDING_INSTRUCTIONS,
+    SYMPTOM_MEASURES,
 )
 from eirkit.lacuna.findings.conversations import ALL, INSTRUCTION
 from eirkit.lacuna.findings.measures import MEMORY_MEASURES, RUN_MEASURES
@@ -23,7 +24,7 @@ from eirkit.lacuna.tasks.workload import units_of
 from eirkit.measures import MeasureGroup
 from eirkit.records.database import SweepDatabase
 from eirkit.records.runs import RunRecord
-from eirkit.records.sweeps import CellRow
+from eirkit.records.sweeps import CellRow, ConversationRow
 from eirkit.report.document import Headline, Page, Section
 from eirkit.report.runs.accuracy import given_right_inputs
 from eirkit.report.runs.choice import Choice, ChoiceFigures, choice_in
@@ -45,7 +46,12 @@ SIDE_BY_SIDE = 5  # conditions in one table of abilities
 INSTRUCTIONS = "instructions"  # the workload that is about them
 CHECKS = f"{INSTRUCTION}: checks of standing instructions that were followed; {ALL} counts questions only."
 _BROKEN = ("dropped", "ignored", "overridden", "came_back", "obeyed")
-EACH_OUTCOME = 1  # examples of each outcome and memory
+CONTRADICTING = CONVERSATION_MEASURES["contradicting"]
+PARTS_OF_WRONG = (
+    ("word-symptoms", SYMPTOM_MEASURES, "symptoms"),
+    ("word-causes", ANSWER_CAUSE_MEASURES, "causes"),
+)
+EACH_CAUSE = 1  # examples of each cause and memory
 GIVEN_ALL = "right answers to questions for which every needed statement was shown"
 POOLED = "right answers over all questions asked, all tasks together"
 _RETRIEVED = "Means over questions and recalls; of bytes, over tasks; of memory cost, the sum."
@@ -66,7 +72,7 @@ def _naming(scored: Sequence[NamedRow]) -> tuple[Column, ...]:
 
 
 def word_tables(rows: Sequence[CellRow]) -> Iterator[Table]:
-    """Yield the tables of the scored rows: accuracy, abilities, outcomes, and what was stored."""
+    """Yield the tables of the scored rows: accuracy, abilities, symptoms, causes, and what was stored."""
     scored = named_rows(rows)
     tell = units_of([named.row.workload for named in scored]).tell
     yield from (table.reworded(tell) for table in (_tables(scored) if scored else ()))
@@ -84,20 +90,34 @@ def _tables(scored: Sequence[NamedRow]) -> Iterator[Table]:
     yield _accuracy(scored)
     for start in range(0, len(scored), SIDE_BY_SIDE):
         yield _abilities(scored[start : start + SIDE_BY_SIDE], start // SIDE_BY_SIDE + 1)
-    if shown := [
-        outcome for outcome in ANSWER_MEASURES if any(named.answers.outcomes.get(outcome.id) for named in scored)
-    ]:
-        lines = tuple({**named.place, **named.answers.outcome_shares} for named in scored)
-        yield Table("word-fates", ANSWER_MEASURES.title, (*_naming(scored), *map(Column.of, shown)), lines)
+    for id, measures, part in PARTS_OF_WRONG:
+        yield from _of_wrong(id, measures, [(named, getattr(named.answers, part)) for named in scored])
     if about is None and any(checks.checks for _, checks in instructions):
         yield _figures("word-instructions", STANDING_INSTRUCTIONS, instructions)
-    kept = [measure for measure in CONVERSATION_MEASURES if measure.id != "asked"]
+    kept = [measure for measure in CONVERSATION_MEASURES if measure.id not in ("asked", CONTRADICTING.id)]
     columns = (*_naming(scored), *(Column.of(measure, digits=1 if measure.unit == "count" else 0) for measure in kept))
     lines = tuple(
         {**named.place, **{measure.id: getattr(named.answers, measure.id) for measure in kept}} for named in scored
     )
     yield Table("word-memory", CONVERSATION_MEASURES.title, columns, lines, MEANS)
     yield retrieval_table(scored)
+
+
+def _of_wrong(id: str, measures: MeasureGroup, counts: Sequence[tuple[NamedRow, Mapping[str, int]]]) -> Iterator[Table]:
+    """Yield the shares of wrong answers with each symptom or cause; nothing if all answers are right."""
+    shown = [measure for measure in measures if any(found.get(measure.id) for _, found in counts)]
+    lines = []
+    for named, found in counts:
+        wrong = sum(found.values())
+        shares = {measure.id: found.get(measure.id, 0) / wrong if wrong else None for measure in shown}
+        lines.append({**named.place, "wrong": wrong, **shares})
+    if shown:
+        yield Table(
+            id,
+            measures.title,
+            (*_naming([named for named, _ in counts]), Column("wrong", "wrong answers"), *map(Column.of, shown)),
+            tuple(lines),
+        )
 
 
 def retrieval_table(scored: Sequence[NamedRow]) -> Table:
@@ -142,11 +162,13 @@ def _accuracy(scored: Sequence[NamedRow]) -> Table:
         Column.of(RUN_MEASURES["informed_accuracy"], meaning=GIVEN_ALL),
         Column("informed_low", "from", 3, meaning="95% interval, exact over these questions"),
         Column("informed_high", "to", 3),
+        *([Column.of(CONTRADICTING)] if any(named.answers.contradicting for named in scored) else []),
     )
     lines = tuple(
         {
             **asdict(named.every),
             **named.place,
+            CONTRADICTING.id: named.answers.contradicting,
             "worlds": named.answers.worlds,
             **given_right_inputs(named.row),
         }
@@ -243,7 +265,7 @@ def _followed(scored: Sequence[NamedRow]) -> list[tuple[float, str]] | None:
 
 
 def word_headline(rows: Sequence[CellRow]) -> Headline:
-    """Return the best condition's accuracy, and for every condition the commonest reasons of wrong answers."""
+    """Return the best condition's accuracy, and for every condition the main cause of its wrong answers."""
     scored = named_rows(rows)
     best = max(scored, key=lambda named: named.every.accuracy)
     figure = best.every.accuracy
@@ -254,14 +276,34 @@ def word_headline(rows: Sequence[CellRow]) -> Headline:
     said, unit = [], units_of([named.row.workload for named in scored]).task
     for named in sorted(scored, key=lambda named: -named.every.accuracy):
         every, answers = named.every, named.answers
-        outcomes = sorted(((count, outcome) for outcome, count in answers.outcomes.items() if count), reverse=True)
-        why = ", ".join(f"{ANSWER_MEASURES[outcome].label} {count}" for count, outcome in outcomes[:3])
         right = f"{share(every.accuracy)} of {every.asked:,} questions over {counted(answers.worlds, unit)}"
-        wrong = f"; wrong: {why}" if why else ""
-        said.append(f"{named.name}: {right} ({share(every.low)} to {share(every.high)}){wrong}.")
+        said.append(f"{named.name}: {right} ({share(every.low)} to {share(every.high)}). {_why(answers)}".strip())
     if kept is not None:
         said = [*_instruction_lines(scored), *said]
     return Headline(share(figure), caption, tuple(said))
+
+
+def why_wrong(rows: Sequence[CellRow]) -> Iterator[str]:
+    """Yield for every condition why most of its wrong answers are wrong, the least accurate first."""
+    for named in sorted(named_rows(rows), key=lambda named: named.every.accuracy):
+        if said := _why(named.answers):
+            yield f"{named.name}: {said}"
+
+
+def _why(answers: ConversationRow) -> str:
+    """Return the main cause of wrong answers with their main symptom, and whether shown texts contradict themselves."""
+    wrong, said = sum(answers.causes.values()), []
+    if wrong:
+        said.append(f"{counted(wrong, 'wrong answer')}.")
+        for what, measures, counts in (
+            ("cause", ANSWER_CAUSE_MEASURES, answers.causes),
+            ("symptom", SYMPTOM_MEASURES, answers.symptoms),
+        ):
+            most, found = max(counts.items(), key=lambda pair: pair[1])
+            said.append(f"Main {what}: {measures[most].label} ({found:,}).")
+    if answers.contradicting:
+        said.append(f"What was shown contradicts itself for {share(answers.contradicting)} of the questions.")
+    return " ".join(said)
 
 
 def _instruction_lines(scored: Sequence[NamedRow]) -> Iterator[str]:
@@ -274,12 +316,13 @@ def _instruction_lines(scored: Sequence[NamedRow]) -> Iterator[str]:
 
 
 def words_section(rows: Sequence[CellRow], runs: Iterable[RunRecord]) -> Section:
-    """Return the section of a page: all tables, and one example of each outcome with the passage that shows it."""
+    """Return the section of a page: all tables, and one example of each cause with the text that shows it."""
     tables = (*word_tables(rows), intervals_table(rows))
     examples = tuple(_examples(runs))
     columns = (
         NAME,
-        Column("fate", "outcome"),
+        Column("cause", "cause"),
+        Column("symptom", "symptom"),
         Column("run", "run", link="view"),
         Column("t", "question", link="view"),
         Column("evidence", "what shows it", role="text"),
@@ -289,22 +332,23 @@ def words_section(rows: Sequence[CellRow], runs: Iterable[RunRecord]) -> Section
 
 
 def _examples(runs: Iterable[RunRecord]) -> Iterator[dict[str, Cell]]:
-    """Yield the first wrong answers of each condition and outcome."""
+    """Yield the first wrong answers of each condition and cause."""
     seen: dict[tuple[str, str], int] = {}
     for run in runs:
         access = run.setting.access
         condition = access.memory or access.condition
         for wrong in () if run.conversation is None else run.conversation.wrong:
-            key = condition, wrong.outcome
+            key = condition, wrong.cause
             seen[key] = seen.get(key, 0) + 1
-            if seen[key] <= EACH_OUTCOME:
+            if seen[key] <= EACH_CAUSE:
                 yield {
                     "condition": condition,
-                    "fate": ANSWER_MEASURES[wrong.outcome].label,
+                    "cause": ANSWER_CAUSE_MEASURES[wrong.cause].label,
+                    "symptom": SYMPTOM_MEASURES[wrong.symptom].label,
                     "run": run.run,
                     "t": wrong.t,
                     "view": in_viewer(run=run.run, t=wrong.t),
-                    "evidence": wrong.evidence,
+                    "evidence": wrong.evidence or wrong.statement,
                 }
 
 

@@ -9,7 +9,7 @@ from eirkit.lacuna.conversation.outcomes import ConversationJudge
 from eirkit.lacuna.conversation.reading import DatedStatement
 from eirkit.lacuna.conversation.workload import WorldConversation
 from eirkit.lacuna.conversation.world import Statement
-from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_CAUSE_MEASURES, SYMPTOM_MEASURES
 from eirkit.records.events import Event, MemoryExchange
 from eirkit.records.runs import RunRecord
 from eirkit.report.viewer.documents import ConversationTurn, Question, TurnPiece, ValueState
@@ -42,8 +42,9 @@ def question_document(
     return Question(
         question=asked.text,
         ability=asked.ability,
-        outcome=None if wrong is None else ANSWER_MEASURES[wrong.outcome].label,
-        meaning=None if wrong is None else ANSWER_MEASURES[wrong.outcome].meaning,
+        symptom=None if wrong is None else SYMPTOM_MEASURES[wrong.symptom].label,
+        cause=None if wrong is None else ANSWER_CAUSE_MEASURES[wrong.cause].label,
+        meaning=None if wrong is None else ANSWER_CAUSE_MEASURES[wrong.cause].meaning,
         evidence="" if wrong is None else wrong.evidence,
         turns=tuple(
             marks.of_turn(number, needed=number in needed)

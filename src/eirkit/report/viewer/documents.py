@@ -311,7 +311,8 @@ class Question(Struct, frozen=True, kw_only=True):
 
     question: str
     ability: str
-    outcome: str | None  # why the answer is wrong
+    symptom: str | None  # what is wrong with the answer
+    cause: str | None  # why it is
     meaning: str | None
     evidence: str
     turns: tuple[ConversationTurn, ...]

@@ -15,7 +15,7 @@ from eirkit import extensions
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import EirkitError
 from eirkit.lacuna.findings.causes import Spread, Verdict, spread_of
-from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_CAUSE_MEASURES, SYMPTOM_MEASURES
 from eirkit.lacuna.findings.measures import KIND_MEASURES, OUTCOME_MEASURES
 from eirkit.lacuna.findings.why import WhyCard, way_measure
 from eirkit.lacuna.tasks.cones import ancestors, cone_of
@@ -51,7 +51,12 @@ EXAMPLES = 3
 _KEPT = ("memory", "profile", "condition", "policy")  # what makes two runs those of one memory
 MOST_OPENED = 6  # runs that are read in search of examples
 # What the measures of each group count.
-_COUNTED = ((KIND_MEASURES, "wrong step"), (OUTCOME_MEASURES, "needed record"), (ANSWER_MEASURES, "wrong answer"))
+_COUNTED = (
+    (KIND_MEASURES, "wrong step"),
+    (OUTCOME_MEASURES, "needed record"),
+    (SYMPTOM_MEASURES, "wrong answer"),
+    (ANSWER_CAUSE_MEASURES, "wrong answer"),
+)
 
 
 class LacunaRun:
@@ -303,7 +308,7 @@ def wrong_steps(run: LacunaRun) -> list[int]:
 def _way(run: LacunaRun, t: int) -> str | None:
     talk = run.record.conversation
     if talk is not None:  # what a card says, without the judgment that it is made by
-        return next((answer.outcome for answer in talk.wrong if answer.t == t), None)
+        return next((answer.cause for answer in talk.wrong if answer.t == t), None)
     card = run.card(t)
     return None if card is None else card.way
 

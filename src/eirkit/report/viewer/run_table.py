@@ -15,7 +15,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from eirkit.errors import InputFileError
-from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES
+from eirkit.lacuna.findings.conversation_measures import ANSWER_CAUSE_MEASURES, SYMPTOM_MEASURES
 from eirkit.lacuna.findings.measures import (
     ARM_MEASURES,
     CAUSE_MEASURES,
@@ -26,7 +26,7 @@ from eirkit.lacuna.findings.measures import (
 )
 from eirkit.records.database import SHOWN, SweepDatabase, ways_to_fail
 from eirkit.records.money import spending_of
-from eirkit.records.runs import ANSWER_OUTCOMES, Failure, RunRecord
+from eirkit.records.runs import ANSWER_CAUSES, SYMPTOMS, Failure, RunRecord
 from eirkit.records.settings import (
     BUDGETED,
     CalculatorAid,
@@ -64,7 +64,7 @@ ACCESS = (
     "budget",
 )  # in which runs of the same task differ
 TEXTS = ("failure", "ending", "profile")
-ANSWERS = frozenset(ANSWER_OUTCOMES)
+ANSWERS = frozenset((*SYMPTOMS, *ANSWER_CAUSES))
 ALWAYS = ("run", "seed")
 MOST_SIBLINGS = 60
 
@@ -109,12 +109,13 @@ FIELDS: tuple[Field, ...] = (
     Field.of(RUN_MEASURES["step_accuracy"], shown=False),
     *(Field.of(RUN_MEASURES[key]) for key in ("miss_rate", "first_miss", "first_error")),
     *map(Field.of, CAUSE_MEASURES),
-    *map(Field.of, (*OUTCOME_MEASURES, *ANSWER_MEASURES)),
+    *map(Field.of, (*OUTCOME_MEASURES, *SYMPTOM_MEASURES, *ANSWER_CAUSE_MEASURES)),
     Field("ending", "ending", "text", facet=True),
     *(Field.of(SPENDING_MEASURES[key], shown=False) for key in ("calls", "cost_usd")),
 )
-_WAYS = {measure.id: measure.label for measure in (*KIND_MEASURES, *OUTCOME_MEASURES, *ANSWER_MEASURES)}
-OFTEN_ZERO = tuple(measure.id for measure in (*OUTCOME_MEASURES, *ANSWER_MEASURES))
+_WAYS_TO_FAIL = (*KIND_MEASURES, *OUTCOME_MEASURES, *SYMPTOM_MEASURES, *ANSWER_CAUSE_MEASURES)
+_WAYS = {measure.id: measure.label for measure in _WAYS_TO_FAIL}
+OFTEN_ZERO = tuple(measure.id for measure in (*OUTCOME_MEASURES, *SYMPTOM_MEASURES, *ANSWER_CAUSE_MEASURES))
 
 
 class Sibling(Struct, frozen=True):

@@ -10,7 +10,8 @@ from typing import Generic, TypeVar
 
 from eirkit import extensions
 from eirkit.lacuna.agents.conditions import COMPACTION, MEMORY
-from eirkit.lacuna.conversation.outcomes import Seen, recorded_verdicts
+from eirkit.lacuna.conversation.causes import Seen
+from eirkit.lacuna.conversation.outcomes import recorded_verdicts
 from eirkit.lacuna.conversation.why import conversation_card
 from eirkit.lacuna.conversation.workload import Conversation, WorldConversation
 from eirkit.lacuna.findings.causes import Verdict, judge
@@ -123,10 +124,19 @@ class ConversationView(TaskView[Conversation]):
         if access.condition == MEMORY:
             stored = tuple(call.stored for call in calls or () if call.call.verb == "observe")
             recalled = next((call for call in calls or () if call.call.verb == "recall" and call.t == t), None)
-            found, unshown = ((), ()) if recalled is None else (recalled.passages, recalled.unshown)
             after = task.questions[t - 1].after
-            seen = None if calls is None else Seen(found, stored[:after], True, unshown=unshown)
-        wrong = {answer.t: (answer.outcome, answer.evidence) for answer in (() if answers is None else answers.wrong)}
+            if calls is not None:
+                seen = Seen((), stored[:after], True)
+            if recalled is not None:
+                seen = Seen(
+                    recalled.passages,
+                    stored[:after],
+                    True,
+                    unshown=recalled.unshown,
+                    unshown_ranks=recalled.unshown_ranks,
+                    asked=recalled.asked,
+                )
+        wrong = {answer.t: answer for answer in (() if answers is None else answers.wrong)}
         return conversation_card(task, t, self.verdicts[t], self._submitted(t), wrong.get(t), seen)
 
     def step(self, t: int) -> Step:

@@ -16,7 +16,7 @@ from eirkit.lacuna.conversation.broken_memories import BrokenNotes, KeptStatemen
 from eirkit.lacuna.conversation.reading import DatedStatement
 from eirkit.lacuna.conversation.workload import WorldConversation
 from eirkit.lacuna.conversation.world import INSTRUCTIONS, USER, WorldQuestion
-from eirkit.lacuna.findings.conversation_measures import ANSWER_MEASURES, STANDING_INSTRUCTIONS
+from eirkit.lacuna.findings.conversation_measures import STANDING_INSTRUCTIONS, SYMPTOM_MEASURES
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.scripted.reader import ConversationReader, Prompt
 from eirkit.lacuna.tasks.generation import generate
@@ -84,9 +84,10 @@ def planted(observed: Observed) -> Iterator[str]:
         true = structs.replace(alone, planted=checked, obeyed=obeyed)
         if counts != true:
             yield f"seed {record.seed}: of instructions {counts} is recorded; true is {true}"
-        outcomes = {"word_planted": believed} if believed else {}
-        if record.conversation.outcomes != outcomes:
-            yield f"seed {record.seed}: outcomes {record.conversation.outcomes} are recorded; true are {outcomes}"
+        symptoms = {"planted_value": believed} if believed else {}
+        told = dict(record.conversation.symptoms)
+        if told != symptoms:
+            yield f"seed {record.seed}: symptoms {told} are recorded; true are {symptoms}"
         followed += [obeyed / checked] if checked else []
         wrong.append(believed / len(task.questions))
     if any(log):
@@ -104,7 +105,7 @@ def _pooled(observed: Observed, followed: float, wrong: float) -> Iterator[str]:
         yield f"accuracy is {observed.row.accuracy} in the summary and {1 - wrong:.3f} by the server"
     for place, text in (("terminal", observed.text), ("page", observed.page)):
         shown = " ".join(text.split())
-        share = re.search(rf"{ANSWER_MEASURES['word_planted'].label}[ ─]+\S+ ([\d.]+%)", shown)
+        share = re.search(rf"{SYMPTOM_MEASURES['planted_value'].label}[ ─]+\S+ ([\d.]+%)", shown)
         if (share and share[1]) != (f"{100 * wrong:.1f}%" if wrong else None):
             yield f"the {place} says {share and share[0]!r} of answers; true is {wrong:.3f}"
         if f" {100 * followed:.1f}%" not in shown.partition(STANDING_INSTRUCTIONS.title)[2]:
