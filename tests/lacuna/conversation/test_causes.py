@@ -17,6 +17,7 @@ from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.telemetry import Consultation
 from eirkit.lacuna.conversation.reading import needed_statements, plain_sentence, show_note
 from eirkit.lacuna.conversation.workload import WorldConversation
+from eirkit.lacuna.memories.budgets import PromptBudget
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.memory import MemorySystem, memories
 from eirkit.lacuna.models.model import ModelOptions
@@ -103,7 +104,7 @@ def played(memory: MemorySystem, seeds: range, preset: str = WORLDS) -> list[Jud
     for task in worlds(preset, seeds):
         wait_for(memory.reset(str(task.spec.seed)))
         session = conversation_session(access, task)
-        trace = wait_for(drive(session, make_reader(ModelOptions()), memory, passages=SHOWN))
+        trace = wait_for(drive(session, make_reader(ModelOptions()), memory, budget=PromptBudget(SHOWN)))
         found.append(Judged(task, trace.consultations, judge_answers(access, task, trace)[1]))
     return found
 
