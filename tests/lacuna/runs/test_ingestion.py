@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -33,6 +34,7 @@ from eirkit.records.runs import RunRecord
 from eirkit.records.sweeps import Summary
 from tests.lacuna.counting import Counted, Paying, Rewriting, Secretive, name_of, noted
 from tests.lacuna.servers import Answer, ModelServer, Received, fails, says
+from tests.processes import running
 from tests.runs import cut, digest, events, failures, lose_last, records, replayed
 
 HERE = "tests.lacuna.runs.test_ingestion"
@@ -40,6 +42,7 @@ BUDGETS = ["documented", "k=1", "k=9"]
 TASKS = {"workload": "conversation", "preset": "small+sessions=3+questions=5", "seeds": "0:2"}
 SESSIONS, QUESTIONS, SEEDS = 3, 5, 2
 CALL_USD = Decimal("0.11")  # for the 110 tokens that the server counts
+ROOT = Path(__file__).parents[3]
 ADDRESS = "EIRKIT_TEST_INGESTION"  # variable with the server's address
 
 
@@ -314,21 +317,20 @@ def test_a_kill_between_two_budgets_loses_no_bill_and_pays_none_twice(tmp_path, 
     """The server kills the sweep at a question of the second run, whose answer is not sent."""
     out, log = tmp_path / "out", tmp_path / "log"
     last = SESSIONS + QUESTIONS + 2
-    child = 0
+    begun: list[int] = []
 
     def script(received: Received) -> Answer:
         if len(server.received) == last:
-            os.kill(child, signal.SIGKILL)
+            os.kill(begun[0], signal.SIGKILL)
         return says("noted")
 
     server.script = script
-    child = os.fork()
-    if child == 0:
-        try:
-            start_sweep(paying(log), out, funds)
-        finally:
-            os._exit(1)
-    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    words = f"from {HERE} import *; start_sweep(paying(Path({str(log)!r})), Path({str(out)!r}), "
+    words += f"SpendingLimits(prices=Path({str(funds.prices)!r})))"
+    with running([sys.executable, "-c", words], cwd=ROOT) as process:
+        begun.append(process.pid)
+        assert process.wait() == -signal.SIGKILL
+    server.script = [says("noted")]
     assert [one.setting.access.budget for one in records(out)] == BUDGETS[:1]
     assert resume_sweep(out, funds=funds).complete
     rest = SESSIONS + 2 * QUESTIONS + (SESSIONS + len(BUDGETS) * QUESTIONS)
