@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 from weakref import finalize
 
 from eirkit.errors import InputFileError, MissingExtraError, UsageError
+from eirkit.lacuna.findings.ranking import MARGIN
 from eirkit.lacuna.findings.summary import read_summary
 from eirkit.records.database import SHOWN, SweepDatabase
 from eirkit.records.documents import MANIFEST, RUNS_SCHEMA, read_struct
@@ -87,14 +88,21 @@ class Sweep:
         with self.database() as database:
             return database.digest()
 
-    def choose(self, by: str | None = None, measure: str = "accuracy", abilities: Sequence[str] = ()) -> Choice:
+    def choose(
+        self,
+        by: str | None = None,
+        measure: str = "accuracy",
+        abilities: Sequence[str] = (),
+        margin: float = MARGIN,
+    ) -> Choice:
         """Return the ranking of what the sweep tried, as `eirkit choose` prints it.
 
         Args:
             by: the setting whose values are the candidates; by default the memory, else the model, else what varies.
             abilities: rank by questions about conversations that test one of these.
+            margin: a difference that does not matter, as a share.
         """
-        return choose_folders([self.folder], by, measure, abilities)[0]
+        return choose_folders([self.folder], by, measure, abilities, margin)[0]
 
     def to_arrow(self, *, runs: bool = False) -> Any:
         """Return the rows as a table of pyarrow; with `runs`, one row for each run."""

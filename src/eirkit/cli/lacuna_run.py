@@ -28,10 +28,11 @@ from eirkit.cli.runner_options import (
     unpriced,
 )
 from eirkit.errors import UsageError
+from eirkit.lacuna import EXTRACTOR
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, OUTCOME_MEASURES, RUN_MEASURES
 from eirkit.lacuna.findings.summary import NOT_ASKED, silences
 from eirkit.lacuna.findings.validity import papers_verdict, system_remarks
-from eirkit.lacuna.memories.plan import EXTRACTOR, memory_factory
+from eirkit.lacuna.memories.plan import memory_factory
 from eirkit.lacuna.models.metered import PRICE_LONGER
 from eirkit.lacuna.runs.budget import Budget, SpendingLimits
 from eirkit.lacuna.runs.capability import NO_CONTROL

@@ -17,6 +17,7 @@ from eirkit.cli.command import OUTPUT, NameList, Show, command, document_options
 from eirkit.errors import UsageError
 from eirkit.lacuna.findings.conversation_measures import ABILITIES
 from eirkit.lacuna.findings.conversations import INSTRUCTION
+from eirkit.lacuna.findings.ranking import MARGIN
 from eirkit.report.document import Document, Headline, Listing, Page, Section
 from eirkit.report.exports import FIGURES, TABLES, FigureForm, TableForm, write_page
 from eirkit.report.folders import kind_of, page_for
@@ -200,6 +201,14 @@ def measure_option(before: str = "") -> Callable[[Any], Any]:
 @by_option
 @measure_option()
 @ability_option
+@option(
+    "--margin",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=MARGIN,
+    show_default=True,
+    metavar="SHARE",
+    help="a difference that does not matter: 0.02 is two points of accuracy, or 2% of the best of another measure",
+)
 @page_options("Also write the ranking as an HTML page.", "With --out: ")
 @plugins_option
 @document_options
@@ -208,18 +217,19 @@ def choose(
     by: str | None,
     measure: str | None,
     abilities: tuple[list[str], ...],
+    margin: float,
     files: PageFiles,
     plugins: bool,
     show: Show,
 ) -> None:
     """Rank the memories, models or other settings of one or more `lacuna run` folders.
 
-    Only tasks that every candidate was given count. The intervals hold for all pairs at once, so candidates whose order
-    is not shown share their ranks. The result says who is best for each workload, h, model or ability, who is cheapest,
-    and which command runs the leaders alone on as many tasks as would tell them apart.
+    Every candidate is compared with the best, on tasks that all were given. The result says who may be best, who is
+    worse and by how much, for each workload, h, model or ability; who is cheapest; and whether more tasks are worth
+    their cost, with the command that runs the leaders alone on them. Give its folder together with the first.
     """
     named = tuple(dict.fromkeys(name for names in abilities for name in names))
-    show(ranked(folders, by, measure, named, files, plugins=plugins))
+    show(ranked(folders, by, measure, named, files, margin, plugins=plugins))
 
 
 class RankedFigures(ChoiceFigures, frozen=True, kw_only=True):
@@ -236,11 +246,12 @@ def ranked(
     measure: str | None,
     abilities: tuple[str, ...],
     files: PageFiles,
+    margin: float = MARGIN,
     *,
     plugins: bool,
 ) -> Document:
     """Return the ranking of what some sweeps tried, and write its page."""
-    found, sweeps = choose_folders(folders, by, check_measure(measure or ACCURACY), abilities, plugins=plugins)
+    found, sweeps = choose_folders(folders, by, check_measure(measure or ACCURACY), abilities, margin, plugins=plugins)
     judged, unknown = possible_in(*sweeps)
     section, possible = choice_section(found), section_of(judged, unknown)
     judgeable = any(cell.at is not None for task in judged for cell in task.cells)

@@ -5,3 +5,8 @@ SEARCH_LIMIT = 5  # passages that a search asks for, unless the profile of the s
 LONGEST_PASSAGE = 20_000  # characters of one passage; vendors return whole sessions
 MOST_PASSAGES = 1_000  # asked for, also of a system that returns all that it has
 FLOOD = 100_000  # characters of one search
+
+# Which model a memory system calls: a setting of the system.
+EXTRACTOR = "scripted/extractor"  # model of memory systems, by default
+MODEL = "model"  # a setting of a system that calls one
+RUN_MODEL = "run"  # value of MODEL that selects the model of the run

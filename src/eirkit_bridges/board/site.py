@@ -12,10 +12,11 @@ from msgspec import UNSET, Struct, UnsetType
 
 from eirkit.errors import UsageError
 from eirkit.folders import replace_file
+from eirkit.lacuna import RUN_MODEL
 from eirkit.lacuna.findings.conversation_measures import ANSWER_CAUSE_MEASURES
 from eirkit.lacuna.findings.measures import MEMORY_MEASURES, OUTCOME_MEASURES
+from eirkit.lacuna.findings.ranking import Place
 from eirkit.lacuna.memories.memory import SEARCH_LIMIT
-from eirkit.lacuna.memories.plan import RUN_MODEL
 from eirkit.lacuna.tasks.workload import Units
 from eirkit.measures import MeasureGroup
 from eirkit.records.evidence import Interval
@@ -139,8 +140,7 @@ def _how(checked: Sequence[Checked]) -> Iterator[str]:
 def _track_section(track: Track) -> Section:
     ranking = track.ranking
     words = (
-        f"{counted(ranking.cases, 'case')}. Ranks that intervals for all pairs at "
-        "once leave open are shown as ranges; above null and above sham: difference to a memory that keeps nothing, "
+        f"{counted(ranking.cases, 'case')}. Above null and above sham: difference to a memory that keeps nothing, "
         "and to one that returns the content of other records, in percentage points, with its 95% interval.",
     )
     chart = (_chart(track),) if len(track.entries) <= MOST_BARS else ()
@@ -174,16 +174,16 @@ def _chart(track: Track) -> Chart:
 
 def track_table(track: Track) -> Table:
     """Return the ranking of a track, each entry with a link to its page."""
-    ranks = {standing.name: standing.ranks for standing in track.ranking.standings}
     models = {entry.candidate.model for entry in track.entries}
     rows = tuple(
-        {"rank": ranks[entry.id], "page": f"{ENTRIES}/{entry.id}.html", **_line(entry)} for entry in track.entries
+        {"place": standing.place, "page": f"{ENTRIES}/{entry.id}.html", **_line(entry)}
+        for entry, standing in zip(track.entries, track.ranking.standings, strict=True)
     )
     columns = (
         Column("memory", "memory", role="name", link="page"),
         Column("model", "model", role="name", priority=1 if len(models) > 1 else 3),
         Column("submission", "submission", role="name", priority=1),
-        Column("rank", "rank", figures=True, meaning="ranks that are not excluded, of all entries of this track"),
+        Column("place", "compared with the best", meaning="of this track, at 0.95 for all entries together"),
         Column.of(measure_of("accuracy")),
         Column("interval", "95% interval", figures=True, priority=1),
         Column("null", "above null", figures=True),
@@ -226,7 +226,7 @@ def entry_page(track: Track, place: int) -> Page:
     shown = "is shown to add something" if entry.over_null.low > 0 else "is not shown to add anything"
     checked = entry.submission
     sentences = (
-        f"Rank {standing.ranks} of {len(track.entries)} on {track.title}.",
+        f"Compared with the best of {len(track.entries)} on {track.title}: {standing.place}.",
         f"Against a memory that keeps nothing: {_gain(entry.over_null)} percentage points, so it {shown}; against one "
         f"that returns the content of other records: {_gain(entry.over_sham)}.",
     )
@@ -348,8 +348,7 @@ class EntryResult(Struct, frozen=True, kw_only=True):
     model: str
     memory: str
     settings: str
-    first: int  # ranks that are not excluded
-    last: int
+    place: Place  # compared with the best of its track
     accuracy: Range
     over_null: Range
     over_sham: Range
@@ -433,8 +432,7 @@ def _entry_result(entry: Entry, track: Track, place: int) -> EntryResult:
         model=entry.candidate.model,
         memory=entry.candidate.memory,
         settings=entry.candidate.settings,
-        first=standing.first,
-        last=standing.last,
+        place=standing.place,
         accuracy=accuracy,
         over_null=null,
         over_sham=sham,

@@ -12,15 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from msgspec import to_builtins
-
 from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, LEVEL, half_width
-from eirkit.lacuna.findings.ranking import rank
+from eirkit.lacuna.findings.ranking import OUTSIDE, Ranking, rank
 from eirkit_coding.compaction import CompactionStatus
 from eirkit_coding.compactors.records import (
     CompactionRow,
-    CompactorContrast,
-    CompactorRanking,
     CompactorRow,
     Comparison,
     CutFacts,
@@ -210,8 +206,8 @@ def _interval(values: Sequence[float], runs: Sequence[str], outside: float) -> _
 
 def _ranking(
     series: Mapping[tuple[str, int], _Series], labels: Sequence[str], budget: int, budgets: int
-) -> CompactorRanking | None:
-    """Return the candidates by what they keep, with what is shown about each pair; bounds take no part."""
+) -> Ranking | None:
+    """Return the candidates by what they keep, each compared with the best; bounds take no part."""
     values = {label: series[label, budget] for label in labels if label not in BOUNDS and series[label, budget].kept}
     places = [set(own.places) for own in values.values()]
     if len(values) < 2 or any(own != places[0] for own in places):
@@ -219,15 +215,7 @@ def _ranking(
     order = sorted(places[0])
     kept = {label: dict(zip(own.places, own.kept, strict=True)) for label, own in values.items()}
     paired = {label: [by_place[at] for at in order] for label, by_place in kept.items()}
-    ranking = rank(paired, [run for run, _ in order], rankings=budgets)
-    return CompactorRanking(
-        ranking.cases,
-        ranking.tasks,
-        ranking.level,
-        ranking.leaders,
-        ranking.standings,
-        tuple(CompactorContrast(**to_builtins(lead), shown=lead.is_shown) for lead in ranking.contrasts),
-    )
+    return rank(paired, [run for run, _ in order], outside=OUTSIDE / budgets)
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -14,7 +14,7 @@ from msgspec import Struct, ValidationError, convert
 from msgspec.structs import replace
 
 from eirkit.errors import InputFileError
-from eirkit.lacuna.findings.ranking import Standing
+from eirkit.lacuna.findings.ranking import Ranking
 from eirkit.records.documents import read_struct, write_struct
 from eirkit.records.lines import read_records
 from eirkit.vestige.sources.documents import Skipped
@@ -142,31 +142,6 @@ class CompactorRow(Struct, frozen=True, kw_only=True):
     seconds: float | None
 
 
-class CompactorContrast(Struct, frozen=True):
-    """How much more one compactor keeps than another."""
-
-    better: str
-    worse: str
-    difference: float
-    low: float | None
-    high: float | None
-    equal: bool
-    wanted: int | None
-    constant: bool
-    shown: bool
-
-
-class CompactorRanking(Struct, frozen=True):
-    """The candidates of one budget by what they keep."""
-
-    cases: int
-    tasks: int
-    level: float
-    leaders: tuple[str, ...]
-    standings: tuple[Standing, ...]
-    contrasts: tuple[CompactorContrast, ...]
-
-
 class ExampleLine(StoredLine, frozen=True):
     """A needed line, and who kept it."""
 
@@ -190,7 +165,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     needing_cuts: int  # at which the context showed a line that was needed
     level: float  # that all intervals hold together
     rows: tuple[CompactorRow, ...]
-    rankings: dict[str, CompactorRanking | None]  # by budget; None: there are no two candidates at the same cuts
+    rankings: dict[str, Ranking | None]  # by budget; None: there are no two candidates at the same cuts
     example: ExampleCut | None
 
 

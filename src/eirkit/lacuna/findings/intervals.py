@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
-from itertools import count
 
 from eirkit.records.evidence import Interval
 
@@ -113,23 +112,6 @@ def mean_difference(values: Sequence[float], clusters: Sequence[Hashable], level
     return Interval(middle, middle - unseen * (1 + middle), middle + unseen * (1 - middle), level, groups)
 
 
-def constant_difference(value: float, clusters: int, level: float = LEVEL) -> tuple[float, float]:
-    """Return the interval of a mean difference that is not zero and the same in every cluster.
-
-    The t interval would have no width, although another cluster can differ. This is the t interval of these clusters
-    and one more without any difference; it excludes zero if the quantile is below their number.
-    """
-    half = student(clusters, level)
-    ends = (value * (clusters - half) / (clusters + 1), value * (clusters + half) / (clusters + 1))
-    return min(ends), max(ends)
-
-
-@cache
-def clusters_for(level: float = LEVEL) -> int:
-    """Return the fewest clusters, at least six, for which `constant_difference` excludes zero."""
-    return next(n for n in count(FEWEST_CLUSTERS) if student(n, level) < n)
-
-
 def _beta_interval(successes: float, n: int) -> tuple[float, float]:
     """Return the interval of Clopper and Pearson, also for successes between whole numbers."""
     tail = (1 - LEVEL) / 2
@@ -150,7 +132,7 @@ def half_width(values: Sequence[float], clusters: Sequence[Hashable], level: flo
 
 
 @cache
-def student(freedom: int, level: float = LEVEL) -> float:
+def student(freedom: float, level: float = LEVEL) -> float:
     """Return the quantile t for which |T| ≤ t has this probability."""
     outside = 1 - level
     # P(|T| > t) is the incomplete beta function at freedom / (freedom + t²), which falls with t.

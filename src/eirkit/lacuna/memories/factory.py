@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import PluginError, StoreError, UnknownNameError, UsageError, describe
+from eirkit.lacuna import EXTRACTOR, MODEL
 from eirkit.lacuna.memories import embeddings as minilm
 from eirkit.lacuna.memories.adapter import adapt
 from eirkit.lacuna.memories.calls import wait_for
@@ -40,7 +41,7 @@ from eirkit.lacuna.memories.memory import (
     writes_on_recall,
 )
 from eirkit.lacuna.memories.openai_dialect import USUAL_MAX_TOKENS
-from eirkit.lacuna.memories.plan import EXTRACTOR, MODEL, TIMEOUT, MemoryPlan, ModelMaker
+from eirkit.lacuna.memories.plan import TIMEOUT, MemoryPlan, ModelMaker
 from eirkit.lacuna.memories.questions import ENDPOINT, NOWHERE, settings_of, stand_in
 from eirkit.lacuna.memories.times import CALL_SECONDS, START_SECONDS
 from eirkit.lacuna.models.factory import make_model

@@ -23,9 +23,6 @@ from eirkit.lacuna.tasks.task import GeneratedTask, TaskInstance, show_record
 from eirkit.records.runs import MemoryProfile
 
 ModelMaker = Callable[[str, ModelOptions], Model]
-EXTRACTOR = "scripted/extractor"  # model of memory systems, by default
-MODEL = "model"  # a setting of a system that calls one
-RUN_MODEL = "run"  # value of MODEL that selects the model of the run
 TIMEOUT = "timeout_seconds"  # a setting of eirkit, not of the system
 
 

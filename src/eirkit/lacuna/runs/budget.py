@@ -11,8 +11,9 @@ from pathlib import Path
 import msgspec
 
 from eirkit.errors import PluginError
+from eirkit.lacuna import EXTRACTOR, MODEL
 from eirkit.lacuna.agents.reference import Reference
-from eirkit.lacuna.memories.plan import EXTRACTOR, MODEL, memory_factory
+from eirkit.lacuna.memories.plan import memory_factory
 from eirkit.lacuna.models.factory import make_model, preflight, split_model
 from eirkit.lacuna.models.ledger import Ledger
 from eirkit.lacuna.models.metered import Metered

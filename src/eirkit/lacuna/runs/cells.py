@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 from msgspec import structs
 
+from eirkit.lacuna import MODEL, RUN_MODEL
 from eirkit.lacuna.agents.session import Injector, inject_nothing
-from eirkit.lacuna.memories.plan import MODEL, RUN_MODEL, MemoryPlan, memory_factory
+from eirkit.lacuna.memories.plan import MemoryPlan, memory_factory
 from eirkit.lacuna.models.factory import protocol_of, split_model
 from eirkit.lacuna.models.model import ModelOptions, canonical
 from eirkit.lacuna.runs.family import Unrecovered, family_of

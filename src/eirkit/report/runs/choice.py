@@ -10,13 +10,14 @@ from itertools import count, islice
 from pathlib import Path
 from statistics import fmean
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
+from eirkit.lacuna import EXTRACTOR, MODEL, RUN_MODEL
 from eirkit.lacuna.findings.command_line import merged_grid, restricted_grid, sweep_command
 from eirkit.lacuna.findings.conversations import INSTRUCTION
 from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, clustered_share, mean_share, proportion
-from eirkit.lacuna.findings.ranking import MOST_TASKS, Ranking, RankingFigures, rank
+from eirkit.lacuna.findings.ranking import LOOKS, MARGIN, Ranking, rank, tasks_to_separate
 from eirkit.lacuna.findings.summary import LOST, pool_outcomes
 from eirkit.lacuna.findings.validity import system_remarks
 from eirkit.lacuna.memories.budgets import PromptBudget
@@ -51,23 +52,35 @@ CHECKS = "checks of standing instructions"  # which are no questions
 _DETAILS = ("used", "prompt_tokens", "recall", "bytes", "model_calls", "memory_cost_usd", "cost_usd")
 
 
-class ChoiceFigures(RankingFigures, frozen=True, kw_only=True):
+class Price(Struct, frozen=True):
+    """What runs cost: all of their calls, of the model that reads and of the memory."""
+
+    runs: int
+    usd: float | None  # None where the models cost nothing, or nobody knows
+    calls: int  # of models
+    seconds: float | None  # that the calls take, one after another; None if they took no time
+
+
+class ChoiceFigures(Ranking, frozen=True, kw_only=True):
     """A choice as scripts receive it."""
 
     by: str
     measure: str
-    parts: dict[str, dict[str, RankingFigures]]  # by axis, then by its value
+    parts: dict[str, dict[str, Ranking]]  # by axis, then by its value
     details: dict[str, dict[str, float | None]]  # by candidate
     warnings: tuple[str, ...]
     systems: tuple[str, ...]
     again: str
+    looks: tuple[int, ...]
     wanted_tasks: int | None
     wanted_seeds: int | None
-    wanted_seconds: float | None
+    wanted_price: Price | None
     abilities: tuple[str, ...]
     mean_over: str
     at_action_limit: dict[str, int]
     passages: dict[str, str]
+    conditions: tuple[str, ...]
+    exclusions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,37 +95,43 @@ class Choice:
     warnings: tuple[str, ...]
     systems: tuple[str, ...]  # how each memory system was used, and what it warned of
     again: str  # the command that runs the leaders alone on new tasks; empty if there is no single one
-    wanted: int | None = None  # tasks on which a run of the leaders alone would tell the first two apart
+    looks: tuple[int, ...] = ()  # tasks at each look; the second and third are at the leaders of the one before
+    wanted: int | None = None  # further tasks that would tell the first two leaders apart, if those alone are run
     units: Units = field(default_factory=Units)  # what tasks and steps are called
     pooled: bool = False  # accuracy counts all questions alike; otherwise it is the mean over cases
     abilities: tuple[str, ...] = ()  # of questions in words that alone are ranked by; empty: all
     seeds: int | None = None  # that give the wanted tasks; more than these if not every task has such questions
     given: int = 0  # tasks that all candidates were given, with such questions or without
-    seconds: float | None = None  # that the calls of that run would take, at the pace of these
+    price: Price | None = None  # of that run, at the cost and pace of these
     folder: Path = Path()  # of the first candidate
     limited: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # runs at their limit of actions, of how many
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # of each candidate's accuracy alone
     passages: Mapping[str, str] = field(default_factory=dict)  # that a search of each candidate's memory asks for
     whole: tuple[str, ...] = ()  # whether the whole conversation does without a memory, in sentences
+    conditions: tuple[str, ...] = ()  # what all candidates have in common: who read, who extracted, the budget
+    exclusions: tuple[str, ...] = ()  # which candidates and cases do not count
 
     def figures(self) -> ChoiceFigures:
         """Return everything that scripts receive."""
         return ChoiceFigures(
-            **structs.asdict(self.ranking.figures()),
+            **structs.asdict(self.ranking),
             by=self.by,
             measure=self.measure.id,
-            parts={axis: {value: part.figures() for value, part in of.items()} for axis, of in self.parts.items()},
+            parts={axis: dict(of) for axis, of in self.parts.items()},
             details={name: dict(figures) for name, figures in self.details.items()},
             warnings=self.warnings,
             systems=self.systems,
             again=self.again,
+            looks=self.looks,
             wanted_tasks=self.wanted,
             wanted_seeds=self.seeds,
-            wanted_seconds=self.seconds,
+            wanted_price=self.price,
             abilities=self.abilities,
             mean_over=f"{self.units.step}s" if self.pooled else "cases",
             at_action_limit={name: limited for name, (limited, _) in self.limited.items()},
             passages=dict(self.passages),
+            conditions=self.conditions,
+            exclusions=self.exclusions,
         )
 
 
@@ -124,21 +143,27 @@ class CaseValues:
     of: Mapping[str, Sequence[float]]
     weights: Sequence[float] | None = None  # of the cases in every mean; None: they count alike
 
-    def take(self, places: Sequence[int], names: Sequence[str] | None = None) -> CaseValues:
-        """Return some cases of some candidates, by default of all."""
-        kept = {name: [self.of[name][place] for place in places] for name in names or self.of}
+    def take(self, places: Sequence[int]) -> CaseValues:
+        """Return some of the cases."""
+        kept = {name: [own[place] for place in places] for name, own in self.of.items()}
         weights = None if self.weights is None else [self.weights[place] for place in places]
         return CaseValues([self.cases[place] for place in places], kept, weights)
 
-    def rank(self, measure: Measure, rankings: int = 1) -> Ranking:
-        """Return the ranking, at a level that it shares with others."""
+    def rank(self, measure: Measure, outside: float, margin: float) -> Ranking:
+        """Return the ranking; workloads count alike.
+
+        Args:
+            outside: the chance that any of its orders is wrong.
+        """
         return rank(
             self.of,
             [case.task for case in self.cases],
+            strata=[case.place.get("workload") for case in self.cases],
             less_is_better=measure.better == "less",
             share=measure.unit == "share",
-            rankings=rankings,
+            outside=outside,
             weights=self.weights,
+            margin=margin,
         )
 
     def accuracy(self, name: str, steps: int) -> Interval:
@@ -162,10 +187,15 @@ def choose(
     by: str | None = None,
     measure: str = "accuracy",
     abilities: Sequence[str] = (),
+    margin: float = MARGIN,
 ) -> Choice:
     """Return the ranking of what the sweeps tried.
 
+    Where the leaders were also given tasks that the others were not, such as those of the run that `Choice.again`
+    names, they are compared once more on all of theirs: at most three looks share the level (`LOOKS`).
+
     Args:
+        margin: a difference that nobody cares about, of shares in their unit, of other measures of the best value.
         by: the setting whose values are the candidates; by default the memory, else the model, else what varies first.
         abilities: rank by the accuracy of questions in words that test one of these.
 
@@ -185,49 +215,107 @@ def choose(
         remedy = "give another --by or more folders"
         raise InputFileError(f"there is nothing to choose between: {by} has one value, {only}; {remedy}")
     confounded = confounded_axes(placed, names, by)
-    cases, found, left_out = shared_cases(placed, names, by, confounded, measure)
+    table = tabulate(placed, names, by, confounded, measure)
+    cases, found = shared_cases(table, names.all)
     if not cases:
         raise InputFileError(_nothing_shared(placed, names, measure))
     first_runs = [run for runs in next(iter(found.values())) for run in runs]
     known = sorted({name for run in first_runs for name in run.abilities}) if measure == "accuracy" else []
     declared = _check_abilities(measure_of(measure), abilities, known)
-    values = _asked(cases, found, abilities) if abilities else _overall(cases, found, measure)
+    rankings = len(known) if abilities else 1
+
+    def values_of(cases: Sequence[Case], found: Mapping[str, Sequence[Sequence[ScoredRun]]]) -> CaseValues:
+        return _asked(cases, found, abilities) if abilities else _overall(cases, found, measure)
+
+    values = values_of(cases, found)
     if not values.cases:
         raise InputFileError(f"no question of {listed(abilities)} was asked of all of them; choose another --only")
-    ranking = values.rank(declared, rankings := len(known) if abilities else 1)
+    ranking = values.rank(declared, LOOKS[0] / rankings, margin)
     several = () if len(abilities) == 1 else abilities or known
     asked = {name: _asked(cases, found, [name]) for name in known if name in several}
-    parts = {name: one.rank(declared, len(known)) for name, one in asked.items() if one.cases}
-    wanted = _wanted_tasks(ranking, values, declared, rankings)
+    parts = {name: one.rank(declared, LOOKS[0] / len(known), margin) for name, one in asked.items() if one.cases}
+    all_parts = {**_parts(values, declared, margin), **({ABILITY: parts} if parts else {})}
+    given, looks = cases, [ranking.tasks]
+    intervals = {name: values.accuracy(name, _steps(found[name])) for name in names.all if measure == "accuracy"}
+    for outside in LOOKS[1:]:
+        if len(ranking.leaders) < 2 or ranking.tasks < FEWEST_CLUSTERS:
+            break
+        cases, own = shared_cases(table, ranking.leaders)
+        values = values_of(cases, own)
+        if len({case.task for case in values.cases}) == ranking.tasks:
+            break
+        ranking = _followed(ranking, values.rank(declared, outside / rankings, margin))
+        found, given = {**found, **own}, cases
+        intervals.update({name: values.accuracy(name, _steps(own[name])) for name in intervals if name in own})
+        looks.append(ranking.tasks)
+    wanted = _wanted_tasks(ranking, declared, looks, rankings)
     # As many seeds as give the wanted tasks, if as many of them do as did here.
-    seeds = len({case.task.rpartition("/")[2] for case in cases})
+    seeds = len({case.task.rpartition("/")[2] for case in values.cases})
     needed = None if wanted is None else -(-wanted * seeds // ranking.tasks)
     are, have = ("is", "has") if len(absent) == 1 else ("are", "have")
     without = [f"{listed(absent)} {have} no figure for {measure} and {are} left out"] if absent else []
+    if left_out := len(table) - len(given):
+        are = "is" if left_out == 1 else "are"
+        without.append(f"{counted(left_out, 'case')} that not all were given, or have no value for, {are} left out")
     leading = [(sweep, row) for sweep, row in placed if names.of(sweep, row) in ranking.leaders]
     first = next(sweep for sweep, row in leading if names.of(sweep, row) == ranking.leaders[0])
     return Choice(
         by,
         declared,
         ranking,
-        {**_parts(values, declared), **({ABILITY: parts} if parts else {})},
+        all_parts,
         {name: details_of([run for runs in found[name] for run in runs]) for name in names.all},
-        (*without, *_warnings(sweeps, placed, left_out, confounded, by)),
+        tuple(_warnings(sweeps, placed, confounded, by)),
         system_remarks((row.memory, row.memory_system) for _, row in placed),
         command_for(sweeps, leading, needed),
+        tuple(looks),
         wanted,
         units_of({row.workload for _, row in placed}),
         values.weights is not None,
         tuple(abilities),
         needed,
-        len({case.task for case in cases}),
-        None if needed is None else seconds_of(leading, needed),
+        len({case.task for case in given}),
+        None if needed is None else price_of(leading, needed),
         first.folder,
         {name: counts for name, own in found.items() if (counts := _limited(own))[0]},
-        {name: values.accuracy(name, _steps(found[name])) for name in names.all if measure == "accuracy"},
+        intervals,
         _passages(placed, names),
-        tuple(whole_words(named_rows([row for _, row in placed]))) if measure == "accuracy" and not left_out else (),
+        tuple(whole_words(named_rows([row for _, row in placed])))
+        if measure == "accuracy" and not left_out and len(looks) == 1
+        else (),
+        tuple(_conditions(placed, by, confounded)),
+        (*without, *_not_run(sweeps)),
     )
+
+
+def _followed(before: Ranking, now: Ranking) -> Ranking:
+    """Return a look at the leaders of an earlier one, with those who were found to be worse then."""
+    left = tuple(standing for standing in before.standings if standing.name not in before.leaders)
+    return structs.replace(now, standings=(*now.standings, *left))
+
+
+def _conditions(placed: Placed, by: str, confounded: Sequence[str]) -> Iterator[str]:
+    """Yield who read, who extracted and under which budget, where it is the same for all candidates."""
+    rows = [row for _, row in placed]
+    for name, told in (("model", "read by"), ("budget", "budget of the prompt:")):
+        if name in AXES and name != by and name not in confounded:
+            values = dict.fromkeys(str(value) for row in rows if (value := AXES[name](row)) not in ("", None))
+            if values:
+                yield f"{told} {listed(list(values))}"
+    extracted = [row for row in rows if row.memory_system is not None and row.memory_system.model_calls]
+    if extracted:
+        used = {str(row.memory_settings.get(MODEL, EXTRACTOR)): row.model for row in extracted}
+        named = dict.fromkeys(model if given == RUN_MODEL else given for given, model in used.items())
+        yield f"models that memories called: {listed(list(named))}"
+
+
+def _not_run(sweeps: Sequence[SweepFolder]) -> Iterator[str]:
+    """Yield which models a control excluded, and which sweeps are not finished."""
+    for one in dict.fromkeys(excluded for sweep in sweeps for excluded in sweep.excluded):
+        yield f"{one.model} on {one.workload} is excluded by its control: {one.reason}"
+    for sweep in sweeps:
+        if sweep.scored < sweep.planned:
+            yield f"{sweep.name} is not finished: {sweep.scored:,} of {sweep.planned:,} runs are scored"
 
 
 def _passages(placed: Placed, names: Names) -> dict[str, str]:
@@ -254,7 +342,13 @@ def _limited(cases: Sequence[Sequence[ScoredRun]]) -> tuple[int, int]:
 
 
 def choose_folders(
-    folders: Sequence[Path], by: str | None, measure: str, abilities: Sequence[str] = (), *, plugins: bool = False
+    folders: Sequence[Path],
+    by: str | None,
+    measure: str,
+    abilities: Sequence[str] = (),
+    margin: float = MARGIN,
+    *,
+    plugins: bool = False,
 ) -> tuple[Choice, list[SweepFolder]]:
     """Return the ranking of what the sweeps in some folders tried, and the sweeps.
 
@@ -266,7 +360,7 @@ def choose_folders(
             raise InputFileError(f"{folder} is of `{maker_of(folder)}`; give folders of `lacuna run`")
     with records_of(*folders, plugins=plugins):
         sweeps = [read_sweep(folder, plugins=plugins) for folder in dict.fromkeys(folders)]
-        found = choose(sweeps, by, measure, abilities)
+        found = choose(sweeps, by, measure, abilities, margin)
     twice = listed([str(one) for one, n in Counter(folders).items() if n > 1])
     told = (*found.warnings, *([f"{twice} was given more than once and counts once"] if twice else []))
     return replace(found, warnings=told), sweeps
@@ -334,7 +428,7 @@ def _check_abilities(declared: Measure, abilities: Sequence[str], known: Sequenc
     return replace(declared, label=f"{declared.label} on {listed(list(abilities))}", of=both)
 
 
-def _parts(values: CaseValues, measure: Measure) -> dict[str, dict[str, Ranking]]:
+def _parts(values: CaseValues, measure: Measure, margin: float) -> dict[str, dict[str, Ranking]]:
     """Return a ranking for each value of every setting that varies beside the candidates."""
     found: dict[str, dict[str, Ranking]] = {}
     cases = values.cases
@@ -344,7 +438,7 @@ def _parts(values: CaseValues, measure: Measure) -> dict[str, dict[str, Ranking]
             continue
         for level in levels:
             chosen = [index for index, case in enumerate(cases) if case.place[axis] == level]
-            found.setdefault(axis, {})[str(level)] = values.take(chosen).rank(measure, len(levels))
+            found.setdefault(axis, {})[str(level)] = values.take(chosen).rank(measure, LOOKS[0] / len(levels), margin)
     return found
 
 
@@ -371,19 +465,7 @@ def details_of(runs: Sequence[ScoredRun]) -> dict[str, float | None]:
     return found
 
 
-def _warnings(
-    sweeps: Sequence[SweepFolder],
-    placed: Placed,
-    left_out: int,
-    confounded: Sequence[str],
-    by: str,
-) -> Iterator[str]:
-    for sweep in sweeps:
-        if sweep.scored < sweep.planned:
-            yield f"{sweep.name} is not finished: {sweep.scored:,} of {sweep.planned:,} runs are scored"
-    if left_out:
-        are = "is" if left_out == 1 else "are"
-        yield f"{counted(left_out, 'case')} that not every candidate was given, or has no value for, {are} left out"
+def _warnings(sweeps: Sequence[SweepFolder], placed: Placed, confounded: Sequence[str], by: str) -> Iterator[str]:
     if confounded:
         yield f"the candidates also differ in {listed(list(confounded))}, so a difference may be due to that"
     counted_rows = [row for _, row in placed if row.conversation is None]  # conversations have no h and no panels
@@ -401,19 +483,24 @@ def _warnings(
             yield f"{AXES['memory'](row)}, {row.model}{row.held}: {doubt}"
 
 
-def _wanted_tasks(ranking: Ranking, values: CaseValues, measure: Measure, rankings: int) -> int | None:
-    """Return on how many tasks a run of the leaders alone would tell the two first apart.
+def _wanted_tasks(ranking: Ranking, measure: Measure, looks: Sequence[int], rankings: int) -> int | None:
+    """Return how many further tasks of the leaders alone would tell the first two apart with probability 0.8.
 
-    None if they are apart or it cannot be said. Fewer candidates make fewer pairs, which need
-    fewer tasks, but an estimate below the tasks that did not suffice is no advice.
+    A lead below the margin is not worth seeing: then it is the number that would show a difference of the margin. None
+    if the ranking is settled, no further look is left, or it cannot be said.
     """
     if ranking.tasks < FEWEST_CLUSTERS:
         return 2 * FEWEST_CLUSTERS
-    if len(ranking.leaders) < 2:
+    if ranking.is_settled or ranking.lead is None or ranking.spread is None or len(looks) == len(LOOKS):
         return None
-    alone = values.take(range(len(values.cases)), ranking.leaders).rank(measure, rankings)
-    wanted = alone.contrast(*ranking.leaders[:2]).wanted
-    return None if wanted is None else max(wanted, ranking.tasks)
+    total = tasks_to_separate(
+        max(ranking.lead, ranking.margin),
+        ranking.spread,
+        len(ranking.leaders),
+        share=measure.unit == "share",
+        outside=LOOKS[len(looks)] / rankings,
+    )
+    return None if total is None else max(FEWEST_CLUSTERS, total - ranking.tasks)
 
 
 def rankable() -> list[str]:
@@ -504,10 +591,11 @@ def budgets_of(row: CellRow, budgets: Sequence[str]) -> tuple[str, ...]:
     return tuple(counted) or (row.budget or "",)
 
 
-def shared_cases(
-    placed: Placed, names: Names, by: str, confounded: Sequence[str], measure: str
-) -> tuple[list[Case], dict[str, list[list[ScoredRun]]], int]:
-    """Return the cases that all candidates share, their runs in the same order, and how many cases are left out."""
+Tabulated = Sequence[tuple["Case", Mapping[str, Sequence[ScoredRun]]]]  # each case with its runs by candidate
+
+
+def tabulate(placed: Placed, names: Names, by: str, confounded: Sequence[str], measure: str) -> Tabulated:
+    """Return every case with the runs of each candidate that has a figure for the measure."""
     axes = [name for name in AXES if name != by and name not in confounded]
     runs = {id(sweep): sweep.by_cell() for sweep, _ in placed}
     budgets = _budgets(placed)
@@ -521,9 +609,13 @@ def shared_cases(
                 task = f"{run.fingerprint}/{run.seed}"
                 _, own = table.setdefault((task, *place.values()), (Case(task, place), {}))
                 own.setdefault(names.of(sweep, row), []).append(run)
-    shared = [(case, own) for case, own in table.values() if len(own) == len(names.all)]
-    found = {name: [own[name] for _, own in shared] for name in names.all}
-    return [case for case, _ in shared], found, len(table) - len(shared)
+    return list(table.values())
+
+
+def shared_cases(table: Tabulated, names: Sequence[str]) -> tuple[list[Case], dict[str, list[Sequence[ScoredRun]]]]:
+    """Return the cases that some candidates share, and their runs in the same order."""
+    shared = [(case, own) for case, own in table if all(name in own for name in names)]
+    return [case for case, _ in shared], {name: [own[name] for _, own in shared] for name in names}
 
 
 def without_figure(placed: Placed, names: Names, measure: str) -> list[str]:
@@ -560,7 +652,7 @@ def command_for(
     """
     own = list({id(sweep): sweep for sweep, _ in leading}.values())
     grid = merged_grid([sweep.manifest for sweep in own])
-    if grid is None or seeds is None or seeds > MOST_TASKS:
+    if grid is None or seeds is None:
         return ""
     if not all(":" not in name and find_workload(name).endless for name in grid["workload"]):
         return ""
@@ -570,13 +662,22 @@ def command_for(
     return sweep_command(manifest, f"{own[0].name}{MORE}" if len(own) == 1 else LEADERS, own[0].spending)
 
 
-def seconds_of(leading: Sequence[tuple[SweepFolder, CellRow]], seeds: int) -> float | None:
-    """Return how long the calls of the memories and models of the leaders would take; None if they took no time."""
+def price_of(leading: Sequence[tuple[SweepFolder, CellRow]], seeds: int) -> Price:
+    """Return what the leaders would cost on so many seeds, at the cost and pace of their runs."""
+    cells = {row.cell: sweep.by_cell().get(row.cell, ()) for sweep, row in leading}
     runs = [run for sweep, row in leading for run in sweep.by_cell().get(row.cell, ())]
     memories = [run.memory for run in runs if run.memory is not None]
     taken = sum(memory.write_seconds + memory.search_seconds for memory in memories)
     taken += sum(run.usage.latency_seconds for run in runs)
-    return taken * len(leading) * seeds / len(runs) if taken else None
+    paid = sum(run.usage.cost_usd or 0.0 for run in runs) + sum(memory.cost_usd or 0.0 for memory in memories)
+    calls = sum(run.usage.calls for run in runs) + sum(memory.model_calls for memory in memories)
+    times = len(cells) * seeds
+    return Price(
+        times,
+        paid * times / len(runs) if paid else None,
+        round(calls * times / len(runs)),
+        taken * times / len(runs) if taken else None,
+    )
 
 
 def beside(command: str, folder: Path) -> str:

@@ -10,7 +10,7 @@ from eirkit.lacuna.findings.conversation_measures import RETRIEVAL_MEASURES
 from eirkit.lacuna.findings.conversations import INSTRUCTION
 from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, ROUNDING
 from eirkit.lacuna.findings.measures import MEMORY_MEASURES
-from eirkit.lacuna.findings.ranking import MOST_TASKS, Lead, Ranking
+from eirkit.lacuna.findings.ranking import LOOKS, MOST_TASKS, POWER, Standing
 from eirkit.measures import Measure
 from eirkit.report.document import Axis, Chart, Headline, Section, Series
 from eirkit.report.runs.choice import ABILITY, CHECKS, Choice
@@ -19,16 +19,26 @@ from eirkit.report.table import Cell, Column, Table, counted, listed, number
 
 
 def answer_of(choice: Choice) -> tuple[str, ...]:
-    """Return the result in sentences: who is best, what would separate the first, and whose runs were cut short."""
-    answer = (*_order(choice), *choice.whole, *_different_passages(choice))
-    if not choice.limited:
-        return answer
-    told = listed([f"{limited:,} of {runs:,} runs of {name}" for name, (limited, runs) in choice.limited.items()])
+    """Return the result in sentences: who is best, under which conditions, and what would separate the first."""
     return (
-        *answer,
-        f"{told} ended at their limit of actions, and the {choice.units.step}s after it count as wrong: the limit may "
-        "have decided their place; run them again with more --actions.",
+        *_order(choice),
+        *choice.whole,
+        *_limits(choice),
+        *_different_passages(choice),
+        *((f"Conditions: {'; '.join(choice.conditions)}.",) if choice.conditions else ()),
+        *(f"{exclusion[0].upper()}{exclusion[1:]}." for exclusion in choice.exclusions),
     )
+
+
+def _limits(choice: Choice) -> Iterator[str]:
+    """Yield whose runs ended at their limit of actions, which is no fault of a memory."""
+    if choice.limited:
+        told = [f"{limited:,} of {runs:,} runs of {name}" for name, (limited, runs) in choice.limited.items()]
+        yield (
+            f"{listed(told)} ended at their limit of actions, not at a fault of the memory, and the "
+            f"{choice.units.step}s after it count as wrong: the limit may have decided their place; run them again "
+            "with more --actions."
+        )
 
 
 def _different_passages(choice: Choice) -> Iterator[str]:
@@ -43,7 +53,7 @@ def _different_passages(choice: Choice) -> Iterator[str]:
 
 
 def _order(choice: Choice) -> tuple[str, ...]:
-    """Return who is best, who differs from it without significance, and what would separate them."""
+    """Return who is best or may be, who is worse, and what would separate the first."""
     ranking, task = choice.ranking, choice.units.task
     best, *others = ranking.leaders
     value = {standing.name: _shown(choice.measure, standing.value) for standing in ranking.standings}
@@ -51,13 +61,26 @@ def _order(choice: Choice) -> tuple[str, ...]:
     said = _named(choice.measure)
     if ranking.tasks < FEWEST_CLUSTERS:
         figures = listed([f"{standing.name} {value[standing.name]}" for standing in ranking.standings])
-        return (f"{said[0].upper()}{said[1:]}: {figures}. {_too_few(choice)}", *_duration(choice))
+        return (f"{said[0].upper()}{said[1:]}: {figures}. {_too_few(choice)}", *_price(choice))
     if not others:
-        second = ranking.standings[1].name
-        lead = _difference(choice.measure, ranking.contrast(best, second))
-        return (f"{best} is best in {said}, {value[best]} {over}; it leads {second}, the next, by {lead}.",)
+        second = ranking.standings[1]
+        behind = _distance(choice.measure, second)
+        first = f"{best} is best in {said}, {value[best]} {over}; {second.name}, the next, is {behind} behind."
+        return (first, *_look(choice))
     names = listed([f"{name} ({value[name]})" for name in ranking.leaders])
-    return (f"No significant difference in {said} {over}: {names}{_surpassed(ranking)}.", *_separation(choice))
+    worse = [standing.name for standing in ranking.standings if standing.place == "worse"]
+    are = f"; {listed(worse)} {'is' if len(worse) == 1 else 'are'} worse than the best" if worse else ""
+    return (f"Each of these may be best in {said} {over}: {names}{are}.", *_look(choice), *_separation(choice))
+
+
+def _look(choice: Choice) -> Iterator[str]:
+    """Yield that the leaders of an earlier look were compared once more."""
+    if len(choice.looks) > 1:
+        before = listed([f"{tasks:,}" for tasks in choice.looks[:-1]])
+        yield (
+            f"Look {len(choice.looks)} of at most {len(LOOKS)}, at the leaders alone on all of their "
+            f"{choice.units.task}s; the earlier was over {before}, and who was worse then stays so."
+        )
 
 
 def _too_few(choice: Choice) -> str:
@@ -70,26 +93,17 @@ def _too_few(choice: Choice) -> str:
     return f"{had}; {choice.seeds:,} seeds would give about {choice.wanted:,} that have." if choice.seeds else f"{had}."
 
 
-def _duration(choice: Choice) -> Iterator[str]:
-    """Yield how long the run that is proposed next would take."""
-    if choice.again and choice.seconds is not None:
-        minutes = round(choice.seconds / 60)
-        told = f"about {counted(minutes, 'minute')}" if minutes else "less than a minute"
-        yield f"At the pace of these runs, the calls of memories and models in the next would take {told}."
-
-
-def _surpassed(ranking: Ranking) -> str:
-    """Return who is shown to be worse than whom: than the best where that is shown, else than the first that is."""
-    behind: dict[str, list[str]] = {}
-    for standing in ranking.standings:
-        if standing.name not in ranking.leaders:
-            better = next(each.better for each in ranking.contrasts if each.worse == standing.name and each.is_shown)
-            behind.setdefault(better, []).append(standing.name)
-    parts = (
-        f"; {listed(names)} {'is' if len(names) == 1 else 'are'} shown to be worse than {better}"
-        for better, names in behind.items()
-    )
-    return "".join(parts)
+def _price(choice: Choice) -> Iterator[str]:
+    """Yield what the run that is proposed next would cost."""
+    if choice.again and (price := choice.price) is not None:
+        minutes = None if price.seconds is None else round(price.seconds / 60)
+        parts = (
+            counted(price.runs, "run"),
+            counted(price.calls, "model call") if price.calls else "",
+            "" if price.usd is None else f"${price.usd:,.2f}",
+            "" if minutes is None else f"{counted(minutes, 'minute')} of calls" if minutes else "less than a minute",
+        )
+        yield f"At the cost and pace of these runs, the next would take {listed(list(filter(None, parts)))}."
 
 
 def ranked_headline(choice: Choice) -> Headline:
@@ -98,7 +112,7 @@ def ranked_headline(choice: Choice) -> Headline:
     others = [name for name in choice.ranking.leaders if name != best.name]
     first = f"{choice.measure.label} with {best.name}"
     count = len(choice.ranking.standings)
-    told = f"{first}, no significant difference from {listed(others)}" if others else f"{first}, the best of {count}"
+    told = f"{first}; {listed(others)} may be best too" if others else f"{first}, the best of {count}"
     if choice.ranking.tasks < FEWEST_CLUSTERS:
         told = (
             f"{first}, the highest of {count}; {counted(choice.ranking.tasks, choice.units.task)} are too few to rank"
@@ -107,27 +121,39 @@ def ranked_headline(choice: Choice) -> Headline:
 
 
 def _separation(choice: Choice) -> Iterator[str]:
+    """Yield whether more tasks are worth their cost: how many would separate the first two, and what they cost."""
     ranking, tasks = choice.ranking, f"{choice.units.task}s"
     first, second = ranking.leaders[:2]
-    contrast, wanted = ranking.contrast(first, second), choice.wanted
-    same = [name for name in ranking.leaders[1:] if ranking.contrast(first, name).equal]
-    if same:
-        alike = f"{listed([first, *same])} had the same {_named(choice.measure)} in every case"
-        yield f"{alike}; other {tasks} may separate them."
-    elif wanted is not None:
-        told = f"more than {MOST_TASKS:,}" if wanted > MOST_TASKS else f"about {wanted:,}"
-        lead = _difference(choice.measure, contrast)
-        alone = "" if len(ranking.leaders) == len(ranking.standings) else " in a run of the leaders alone"
-        if contrast.constant:
-            exact = f"{told.removeprefix('about ')} {tasks}{_by_seeds(choice)}"
-            shown = f"{exact} that all have this difference would show it{alone}"
-            yield f"{first} is ahead of {second} by {lead}, the same in every case; {shown}."
-        else:
-            shown = f"{told} {tasks}{_by_seeds(choice)} would show such a difference{alone} with probability 0.8"
-            yield f"{first} is ahead of {second} by {lead}; {shown}."
-        if not choice.again:
-            yield f"No single command runs them together on new {tasks}."
-        yield from _duration(choice)
+    margin, unit = _amount(choice.measure, ranking.margin), _unit(choice.measure)
+    lead = f"{first} is ahead of {second} by {_amount(choice.measure, ranking.lead or 0.0)}{unit}"
+    if ranking.is_settled:
+        yield f"Stop: each of them is shown to be at most {margin}{unit} behind the best."
+        return
+    same = [name for name in ranking.leaders[1:] if ranking[name].equal]
+    if same and ranking.leaders[0] == ranking.standings[0].name:
+        lead = (
+            f"{listed([first, *same])} had the same {_named(choice.measure)} in every case; harder {tasks} may differ"
+        )
+    if len(choice.looks) == len(LOOKS):
+        yield f"{lead}. This was the last of {len(LOOKS)} looks: stop, or compare them anew on other {tasks}."
+        return
+    if choice.wanted is None:
+        yield f"{lead}. Stop: more than {MOST_TASKS:,} {tasks} would be needed to separate them."
+        return
+    alone = "" if len(ranking.leaders) == len(ranking.standings) else " of the leaders alone"
+    number = f"about {choice.wanted:,} further {tasks}{_by_seeds(choice)}{alone}"
+    if (ranking.lead or 0.0) >= ranking.margin:
+        yield f"{lead}; {number} would show such a difference with probability {POWER}."
+    else:
+        yield (
+            f"{lead}. {number[0].upper()}{number[1:]} would show a difference of {margin}{unit} (--margin), if there "
+            f"is one, with probability {POWER}."
+        )
+    yield from _price(choice)
+    if choice.again:
+        yield "Then give `eirkit choose` the new folder together with the ones here."
+    else:
+        yield f"No single command runs them together on new {tasks}."
 
 
 def _by_seeds(choice: Choice) -> str:
@@ -144,24 +170,28 @@ def _shown(measure: Measure, value: float) -> str:
     return f"{value:.3f}" if measure.unit == "share" else f"{number(value, 2)}{unit}"
 
 
-def _amount(measure: Measure, value: float, sign: str = "") -> str:
+def _amount(measure: Measure, value: float) -> str:
     """Return a difference, of shares in points, with as many digits as tell it from zero."""
     shown, digits = (100 * value, 1) if measure.unit == "share" else (value, 2)
     while digits < MOST_DIGITS and round(shown, digits) == 0 and abs(shown) > ROUNDING:
         digits += 1
-    return f"{shown:{sign if round(shown, digits) else ''}z,.{digits}f}".replace("-", "−")
+    return f"{shown:z,.{digits}f}".replace("-", "−")
 
 
-def difference_text(measure: Measure, one: Lead, unit: str = "", sign: str = "") -> str:
-    """Return a difference with its interval."""
-    text = partial(_amount, measure, sign=sign)
+def _unit(measure: Measure) -> str:
+    return {"share": " points", "milliseconds": " ms"}.get(measure.unit, "")
+
+
+def _distance(measure: Measure, one: Standing) -> str:
+    return distance_text(measure, one, _unit(measure))
+
+
+def distance_text(measure: Measure, one: Standing, unit: str = "") -> str:
+    """Return how far one is behind the best, with the interval of it."""
+    text = partial(_amount, measure)
     if one.low is None or one.high is None:
-        return f"{text(one.difference)}{unit}"
-    return f"{text(one.difference)}{unit} ({text(one.low)} to {text(one.high)})"
-
-
-def _difference(measure: Measure, one: Lead) -> str:
-    return difference_text(measure, one, {"share": " points", "milliseconds": " ms"}.get(measure.unit, ""), "+")
+        return f"{text(one.behind)}{unit}"
+    return f"{text(one.behind)}{unit} ({text(one.low)} to {text(one.high)})"
 
 
 _BESIDE = (  # what is asked of each search, and what each candidate kept, took and cost
@@ -194,29 +224,34 @@ _BESIDE = (  # what is asked of each search, and what each candidate kept, took 
 def ranking_table(choice: Choice) -> Table:
     """Return the candidates from best to worst, with what each kept, took and cost."""
     measure, ranking = choice.measure, choice.ranking
-    best = ranking.standings[0].name
-    alike = f"same in every {choice.units.task}"
+    alike, best = f"same in every {choice.units.task}", ranking.standings[0]
     lines: list[dict[str, Cell]] = []
     for standing in ranking.standings:
-        behind = None if standing.name == best else ranking.contrast(best, standing.name)
         details = choice.details[standing.name]
         held, needed = details["held_bits"], details["needed_bits"]
         lines.append(
             {
                 "name": standing.name,
-                "rank": standing.ranks if ranking.tasks >= FEWEST_CLUSTERS else "–",
+                "tasks": standing.tasks,
+                "place": f"{standing.place}, limited" if standing.name in choice.limited else standing.place,
                 "value": standing.value,
-                "behind": "" if behind is None else alike if behind.equal else difference_text(measure, behind),
+                "behind": alike
+                if standing.equal and standing is not best
+                else ""
+                if standing.place == "best" or (standing is best and standing.high is None)
+                else distance_text(measure, standing),
                 "passages": choice.passages.get(standing.name),
                 **details,
                 "size": None if held is None or needed is None else f"{held:,.0f}, {needed:,.0f}",
             }
         )
+    limited = "; limited: runs ended at their limit of actions" if choice.limited else ""
     columns = (
         Column("name", choice.by, role="name"),
-        Column("rank", "rank", figures=True, meaning="the ranks that the intervals leave open"),
+        Column("place", "place", meaning=f"compared with the best{limited}"),
+        *([Column("tasks", "tasks")] if len(choice.looks) > 1 else []),
         _value_column(choice),
-        Column("behind", "behind the best", figures=True, meaning="with an interval that holds for all pairs at once"),
+        Column("behind", "behind the best", figures=True, meaning="with an interval; all hold at once"),
         *(column for column in _BESIDE if column.key != measure.id and any(line.get(column.key) for line in lines)),
     )
     return Table("ranking", f"Ranking by {measure.label}", columns, tuple(lines)).reworded(choice.units.tell)
@@ -259,7 +294,7 @@ def parts_table(choice: Choice) -> Table | None:
         return None
     columns = (
         Column("axis", "where", role="name"),
-        Column("best", "best, or without a significant difference from it", role="text"),
+        Column("best", "best, or may be best", role="text"),
         Column("values", f"their {measure_of(choice.measure.id).label}", figures=True, raw="value"),
         Column("tasks", "tasks"),
     )
@@ -268,27 +303,17 @@ def parts_table(choice: Choice) -> Table | None:
     return Table("best-by-setting", title, columns, tuple(lines), note).reworded(choice.units.tell)
 
 
-MOST_PAIRS = 6  # named in a sentence
 MOST_DIGITS = 4  # of a difference that is nearly zero
 _MONEY, _TIME = "money", "mean search time"
 
 
 def cost_words(choice: Choice) -> tuple[str, ...]:
-    """Return which pairs have no significant difference, and who is cheapest in money, time and size, in sentences."""
-    return (*_pairs(choice), *_cheapest(choice))
-
-
-def _pairs(choice: Choice) -> Iterator[str]:
-    ranking = choice.ranking
-    open_pairs = [f"{lead.better} and {lead.worse}" for lead in ranking.contrasts if not lead.is_shown]
-    if ranking.tasks >= FEWEST_CLUSTERS and len(ranking.standings) > 2 and open_pairs:
-        left = len(open_pairs) - MOST_PAIRS
-        more = f"; {counted(left, 'further pair')} (--json has all)" if left > 0 else ""
-        yield f"No significant difference in {_named(choice.measure)}: {'; '.join(open_pairs[:MOST_PAIRS])}{more}."
+    """Return who is cheapest in money, time and size, in sentences."""
+    return tuple(_cheapest(choice))
 
 
 def _cheapest(choice: Choice) -> Iterator[str]:
-    """Yield what the leader costs, or who costs least of those without a significant difference from it.
+    """Yield what the best costs, or who costs least of those that may be best.
 
     The others are left out: what returns nothing is cheap, but nobody would choose it. Who does not say is named.
     """
@@ -306,9 +331,7 @@ def _cheapest(choice: Choice) -> Iterator[str]:
             parts.append(f"{what} {lowest}" if alone else f"{least} {what}, {listed(first)} ({lowest}){unknown}")
     if parts:
         head = (
-            f"Cost of {leaders[0]}, which alone leads"
-            if alone
-            else f"Cheapest of {listed(leaders)}, without a significant difference"
+            f"Cost of {leaders[0]}, which alone leads" if alone else f"Cheapest of {listed(leaders)}, which may be best"
         )
         paid = any(what == _MONEY for _, what, _, _ in costs)
         unpaid = "" if paid else "; the models cost nothing (scripted, or without a price)"
