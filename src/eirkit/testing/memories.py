@@ -147,15 +147,6 @@ async def _finds(system: Factory, limits: SuiteLimits) -> None:
         assert hits, "no record was found by its label"
 
 
-async def _replaces(system: Factory, limits: SuiteLimits) -> None:
-    """A record that is written again has its new text."""
-    async with OpenedMemory(system, limits) as opened:
-        item = (await opened.fill("replaces"))[0]
-        again = Item(item.label, item.text.replace("1007", "4242"))
-        await opened.write(again)
-        assert again.text in (await opened.read(item.label) or ""), "the label still has its old text"
-
-
 async def _isolates(system: Factory, limits: SuiteLimits) -> None:
     """Nothing written in one scope can be found in the next."""
     async with OpenedMemory(system, limits) as opened:
@@ -195,16 +186,6 @@ async def _reports(system: Factory, limits: SuiteLimits) -> None:
         assert all(count is None or count >= 0 for count in counted), "a count is negative"
 
 
-async def _forgets(system: Factory, limits: SuiteLimits) -> None:
-    """Where it can forget, what it forgot is gone and the rest is there."""
-    async with OpenedMemory(system, limits) as opened:
-        items = await opened.fill("forgets")
-        if opened.can_forget:
-            await opened.forget(items[0].label)
-            assert await opened.read(items[0].label) is None, "a forgotten record can still be read"
-            assert await opened.read(items[1].label) is not None, "another record went with it"
-
-
 async def _closes(system: Factory, limits: SuiteLimits) -> None:
     """It can be torn down at once, twice, and without having been set up."""
     memory = new_memory(system)
@@ -217,12 +198,10 @@ async def _closes(system: Factory, limits: SuiteLimits) -> None:
 REQUIREMENTS = (
     _stores,
     _finds,
-    _replaces,
     _isolates,
     _separates,
     _survives,
     _reports,
-    _forgets,
     _closes,
     *FAULTS,
 )

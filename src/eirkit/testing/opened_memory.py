@@ -126,10 +126,10 @@ class OpenedMemory:
         await call_with_timeout(self.seconds, "setup", self.memory.setup)
         await call_with_timeout(self.seconds, "reopen", self.memory.reopen, scope)
 
-    async def fill(self, scope: str, first: int = 1) -> list[Item]:
+    async def fill(self, scope: str, first: int = 1, count: int = RECORDS) -> list[Item]:
         """Write a few records into a new scope and return them."""
         await self.reset(scope)
-        items = [Item(f"A_{t}", f"A_{t:02} = {1000 + 7 * t}") for t in range(first, first + RECORDS)]
+        items = [Item(f"A_{t}", f"A_{t:02} = {1000 + 7 * t}") for t in range(first, first + count)]
         await self.write(*items)
         return items
 
@@ -139,6 +139,10 @@ class OpenedMemory:
 
     async def read(self, label: str) -> str | None:
         return await read_stored(self.memory, label, self.seconds)
+
+    async def held(self, items: Sequence[Item]) -> list[Item]:
+        """Return the records that can be read."""
+        return [item for item in items if item.text in (await self.read(item.label) or "")]
 
     async def search(self, query: str, limit: int = LIMIT) -> list[str]:
         return check_passages(await call_with_timeout(self.seconds, "search", self.memory.search, query, limit))

@@ -284,7 +284,7 @@ SUBTLE = {
     MarksEverything: r"current value marked as ended: search\('A_90 = 2170'\) returned 'A_90 = 2170 \(no longer",
     ReturnsWhatEndedAlone: r"stale value: search\('A_01'\) returned 'A_01 = 1007 \(until 2031-01-13\)' alone, after",
     MarksInWordsAlone: r"stale value: search\('A_01'\) returned 'A_01 = 1007 \(until 2031-01-13\)' first, after",
-    EndsWithARetry: r"current value marked as ended: search\('A_01'\) returned 'A_01 = 4001 \(until 2031-01-13\)'",
+    EndsWithARetry: r"current value marked as ended: search\('A_01'\) returned 'A_01 = 4201 \(until 2031-01-13\)'",
     IgnoresCase: r"case ignored: read\('a_1'\) returned 'A_01 = 1013'; nothing was written under a_1",
     LosesTheNewestInARestart: r"lost in a restart: read\('A_1'\) returned nothing",
     SavesNoOverwrites: r"lost in a restart: read\('A_1'\) returned 'A_01 = 1007'",

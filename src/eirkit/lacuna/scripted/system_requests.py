@@ -16,7 +16,7 @@ Answer = dict[str, Any]
 _CURRENT = ("CURRENT_MESSAGE", "CURRENT MESSAGE", "TEXT", "JSON")  # names that graph systems use for the current text
 _ANY_DAY = "2000-01-01T00:00:00Z"  # who and what is mentioned does not depend on the day
 _STAMP = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})?")
-_RECORD = re.compile(r"\b(A_\d{1,6}) = (\d{1,20}(?: \d{1,20})*)")
+_RECORD = re.compile(r"\b(A_\d{1,6}) = (\d{1,20}(?: \d{1,20})*(?: until step \d{1,6})?)")
 
 
 def day_stated(text: str) -> int:
