@@ -32,6 +32,11 @@ _TASK = {  # the fields of a task that have an option, with its help
     "seed": "Seed of the task.",
     "queries": "Distribution of queries: uniform or zipf (full-lookup only).",
     "warm_up": "Steps at the start that are not scored.",
+    "overwrites": "Of 100 steps, how many overwrite a record (record-store only).",
+    "deletes": "Of 100 steps, how many delete a record (record-store only).",
+    "expiry": "Steps for which a record holds; 0: for ever (record-store only).",
+    "users": "Users of the memory at the same time (record-store only).",
+    "rereads": "Queries in a row about one record (record-store only).",
 }
 _COMMON = ("n", "m", "seed")
 

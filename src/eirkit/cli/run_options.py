@@ -17,7 +17,7 @@ from eirkit.lacuna.agents.conditions import CONVERSATION_CONDITIONS
 from eirkit.lacuna.runs.sessions import CONDITIONS
 from eirkit.lacuna.runs.suite import AXES
 from eirkit.lacuna.tasks.policy import policies
-from eirkit.records.settings import CONTROLLED
+from eirkit.records.settings import CONTROLLED, DIALS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -56,7 +56,7 @@ def _named(task: str | None, workload: list[str] | None) -> list[str] | None:
 
 def axis_options(command: Command) -> Command:
     """Add every axis, --seeds and the model options; whatever is not given arrives as None, () or False."""
-    fields = ("n", "m", "lookback", "fan_in", "digits", "slots", "k", "queries", "warm_up")
+    fields = ("n", "m", "lookback", "fan_in", "digits", "slots", "k", "queries", "warm_up", *DIALS)
     names = NameList()
     tasks = (
         option("--workload", type=WorkloadNames(), group="Task", hidden=True, help="The same as WORKLOAD."),

@@ -26,11 +26,12 @@ SCHEMA, TOOLS, TEXT, COMPLETION = "schema", "tools", "text", "completion"
 # How a model answers: a JSON object under a schema, a tool call, a line of text, or the rest of a line.
 PROTOCOLS = (SCHEMA, TOOLS, TEXT, COMPLETION)
 
+DIALS = ("overwrites", "deletes", "expiry", "users", "rereads")  # of tasks whose records change
 Arm = Literal["control", "oracle", "sham", "stale"]
 Truth = Literal["true", "submitted"]  # what the oracle restores
 
 
-class Task(Struct, frozen=True, tag="numbers", tag_field="family"):
+class Task(Struct, frozen=True, tag="numbers", tag_field="family", omit_defaults=True):
     """The parameters of a task of numbers, without its seed; `TaskSpec` explains each."""
 
     workload: str
@@ -43,6 +44,11 @@ class Task(Struct, frozen=True, tag="numbers", tag_field="family"):
     k: int
     queries: str
     warm_up: int
+    overwrites: int = 25
+    deletes: int = 10
+    expiry: int = 40
+    users: int = 2
+    rereads: int = 2
 
     @property
     def length(self) -> int:
@@ -97,6 +103,11 @@ class TaskColumns(Struct, frozen=True):
     k: int | None = None
     queries: str | None = None
     warm_up: int | None = None
+    overwrites: int | None = None
+    deletes: int | None = None
+    expiry: int | None = None
+    users: int | None = None
+    rereads: int | None = None
 
     @classmethod
     def of(cls, task: AnyTask) -> TaskColumns:

@@ -253,6 +253,11 @@ class CellRow(CellScore, frozen=True, kw_only=True):
     k: int | None
     queries: str | None
     warm_up: int | None
+    overwrites: int | None
+    deletes: int | None
+    expiry: int | None
+    users: int | None
+    rereads: int | None
     h: int | None
     pressure: float | None
     b_oracle: int | str

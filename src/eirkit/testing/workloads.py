@@ -11,7 +11,8 @@ import numpy as np
 
 from eirkit.errors import SpecError, UsageError
 from eirkit.lacuna.tasks.certification import certify
-from eirkit.lacuna.tasks.generation import batch_of, graph_of
+from eirkit.lacuna.tasks.generation import batch_of, graph_of, needed_references
+from eirkit.lacuna.tasks.standing import standing_at
 from eirkit.lacuna.tasks.task import ASKING, Kind, TaskInstance, TaskSpec
 from eirkit.lacuna.tasks.workload import Workload, workloads
 from eirkit.lacuna.tasks.workloads import StepwiseSum
@@ -103,8 +104,10 @@ def _says(subject: _Subject) -> None:
 def _computes(subject: _Subject) -> None:
     """Answers follow from inputs and references, and from nothing else."""
     for task in subject.tasks():
-        for step in task.steps:
-            operands = [task.step(r).answer for r in step.refs]
+        submitted = {step.t: step.answer for step in task.steps}
+        for step, standing in zip(task.steps, standing_at(task, submitted), strict=True):
+            changed = subject.workload.changes
+            operands = [standing.values[r] if changed else task.step(r).answer for r in step.refs]
             again = tuple(subject.workload.operate(task.spec, step.input, operands))
             assert again == step.answer, f"step {step.t} is {step.answer} in the task and {again} by operate()"
 
@@ -153,7 +156,7 @@ def _refers(subject: _Subject) -> None:
 def _knows_last_use(subject: _Subject) -> None:
     """last_use is the last step that can ask, as many seeds show."""
     for spec in subject.small():
-        references = subject.workload.references(spec, np.arange(MANY, dtype=np.uint64))
+        references = needed_references(subject.workload, spec, np.arange(MANY, dtype=np.uint64))
         for t in range(1, spec.n + 1):
             asking = np.flatnonzero((references == t).any(axis=(0, 2))) + 1
             last, said = int(asking[-1]) if len(asking) else 0, subject.workload.last_use(spec, t)

@@ -17,7 +17,7 @@ from eirkit.lacuna.findings.causes import Spread, Verdict, spread_of
 from eirkit.lacuna.findings.conversation_measures import ANSWER_CAUSE_MEASURES, SYMPTOM_MEASURES
 from eirkit.lacuna.findings.fates import Lookups
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, KIND_MEASURES, OUTCOME_MEASURES
-from eirkit.lacuna.tasks.generation import graph_of
+from eirkit.lacuna.tasks.generation import needs_of
 from eirkit.lacuna.tasks.task import Payload, TaskInstance, show_label, show_values
 from eirkit.measures import Measure
 from eirkit.records.events import ActionTaken, Cause, Decision, Kind
@@ -213,7 +213,7 @@ class StepExplainer:
             verdict.kind,
             inputs,
             "the run ended before this step" if decision is None else decision.fault,
-            spread=spread_of(graph_of(self.task), self.verdicts, t),
+            spread=spread_of(needs_of(self.task), self.verdicts, t),
         )
 
     def values(self, values: Payload) -> str:

@@ -21,7 +21,7 @@ from eirkit.lacuna.models.model import Model, ModelOptions
 from eirkit.lacuna.runs.cells import ARMS, unrecovered_in
 from eirkit.lacuna.runs.family import Judgment, RescuedRun, TaskFamily, Unrecovered
 from eirkit.lacuna.runs.sessions import check_access, default_reads, make_session
-from eirkit.lacuna.tasks.generation import graph_of, prepare
+from eirkit.lacuna.tasks.generation import graph_of, needs_of, prepare
 from eirkit.lacuna.tasks.policy import Structure
 from eirkit.lacuna.tasks.simulation.plain import structure_of
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
@@ -96,7 +96,7 @@ class NumberTasks(TaskFamily[TaskSpec, TaskInstance]):
         verdicts = judge(task, self.workload, decisions, actions)
         behavior: dict[str, int] = {}
         if not access.is_controlled:
-            behavior = asdict(measure_behavior(graph_of(task), actions, decisions, verdicts))
+            behavior = asdict(measure_behavior(needs_of(task), actions, decisions, verdicts))
         return Judgment(verdicts, behavior, count_fates(decisions, verdicts, trace.consultations))
 
     def rejudge(self, task: TaskInstance, trace: Trace) -> tuple[Verdict, ...]:

@@ -15,7 +15,7 @@ from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.findings.causes import Verdict, judge, score
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.models.model import Reply, Request
-from eirkit.lacuna.tasks.generation import graph_of, prepare
+from eirkit.lacuna.tasks.generation import needs_of, prepare
 from eirkit.lacuna.tasks.policy import Outlook, Retention, find_policy
 from eirkit.lacuna.tasks.simulation.plain import structure_of
 from eirkit.lacuna.tasks.task import TaskInstance
@@ -61,7 +61,7 @@ def play(task: TaskInstance, agent: Agent, *, h: int, held: Held | None = None, 
     if h < 1:
         raise UsageError(f"h = {h} shows no record; use h >= 1")
     workload = prepare(task.spec)
-    outlook = Outlook(structure_of(task.spec), task.spec.seed, graph_of(task))
+    outlook = Outlook(structure_of(task.spec), task.spec.seed, needs_of(task))
     session = _PlayedSession(publish(task, workload), Retention(find_policy(policy).for_task(outlook), h), held=held)
     trace = wait_for(drive(session, _OwnAgent(agent)))
     verdicts = judge(task, workload, trace.decisions)

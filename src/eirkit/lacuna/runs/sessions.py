@@ -29,7 +29,7 @@ from eirkit.lacuna.agents.session import CalculatorSession, ControlledSession, S
 from eirkit.lacuna.memories.plan import memory_factory
 from eirkit.lacuna.runs.cells import injector, plan_of
 from eirkit.lacuna.runs.family import Unrecovered
-from eirkit.lacuna.tasks.generation import graph_of
+from eirkit.lacuna.tasks.generation import needs_of
 from eirkit.lacuna.tasks.policy import Outlook, Retention, Structure, find_policy, policies
 from eirkit.lacuna.tasks.simulation.plain import structure_of
 from eirkit.lacuna.tasks.task import TaskInstance
@@ -168,7 +168,7 @@ def make_session(
     if isinstance(intervention, RecoveryProbe):
         probed: Session = import_module(PROBE).probe_session(task, lost_answer_of(access, intervention, task))
         return probed
-    outlook = Outlook(structure or structure_of(task.spec), task.spec.seed, graph_of(task))
+    outlook = Outlook(structure or structure_of(task.spec), task.spec.seed, needs_of(task))
     public = publish(task, workload)
     if access.is_controlled:
         kind = CalculatorSession if isinstance(intervention, CalculatorAid) else ControlledSession

@@ -52,6 +52,11 @@ _TASK: dict[str, Reader] = {
     "k": read_count,
     "queries": read_name,
     "warm_up": read_count,
+    "overwrites": read_count,
+    "deletes": read_count,
+    "expiry": read_count,
+    "users": read_count,
+    "rereads": read_count,
     "preset": read_name,
 }
 _ACCESS: dict[str, Reader] = {

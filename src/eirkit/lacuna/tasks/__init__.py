@@ -15,6 +15,7 @@ CONVERSATIONS = {
 }
 WORKLOADS = {
     "full-lookup": "eirkit.lacuna.tasks.workloads",
+    "record-store": "eirkit.lacuna.tasks.records",
     "running-max": "eirkit.lacuna.tasks.maxima",
     "stepwise-max": "eirkit.lacuna.tasks.maxima",
     "stepwise-sum": "eirkit.lacuna.tasks.workloads",

@@ -18,7 +18,7 @@ from eirkit.eir.bisimulation import count_process
 from eirkit.eir.demand import ClassCount, DemandCurve, select_cuts
 from eirkit.errors import SpecError, TooLargeError, UsageError
 from eirkit.lacuna.tasks.generation import references_of
-from eirkit.lacuna.tasks.task import ASKING, Payload, TaskSpec
+from eirkit.lacuna.tasks.task import CHANGING, WITHOUT_INPUT, Payload, TaskSpec
 from eirkit.lacuna.tasks.workload import Graph, References, Workload, as_tuples
 
 SEEDS = 2_000  # enough to see every reference of so small a task; the rarest has probability above 1/100
@@ -27,10 +27,19 @@ VALUES = (2, 3)
 STEPS = (2, 3, 4, 5)
 WINDOWS = (1, 2, 3)
 FAN_INS = (1, 2)
+DIALS_TRIED = (  # of records that change
+    {"overwrites": 50},
+    {"deletes": 50},
+    {"overwrites": 40, "deletes": 30},
+    {"overwrites": 34, "expiry": 2},
+    {"deletes": 34, "expiry": 3},
+    {"expiry": 1},
+)
 MOST_REFERENCES = 100  # of one step; 2,000 seeds then miss none that is as likely as the others
 MOST_STATES = 20_000  # of one cut; a few seconds
 
-State = tuple[int, tuple[Payload | None, ...]]  # steps done, and the answers that can still be asked for
+# Steps done, the values of records that can still be asked for, and the last steps at which these hold.
+State = tuple[int, tuple[Payload | None, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +131,12 @@ def _distinct(references: References) -> list[Graph]:
 def _sizes(workload: Workload) -> Iterator[SmallSpec]:
     name = type(workload).__name__
     for values, n, m, fan_in in product(VALUES, STEPS, WINDOWS, FAN_INS):
-        plain = SmallSpec(name, n=n, m=m, fan_in=fan_in, values=values)
+        plain = SmallSpec(name, n=n, m=m, fan_in=fan_in, values=values, overwrites=0, deletes=0, expiry=0)
         wide = [replace(plain, slots=2)] if (values, n) == (2, 3) else []
         late = workload.leaves_out_unscored and values == 2
         unscored = [replace(plain, warm_up=steps) for steps in range(1, n + 1)] if late else []
-        for spec in (plain, *wide, *unscored):
+        changing = [replace(plain, **dials) for dials in DIALS_TRIED] if workload.changes and fan_in == 1 else []
+        for spec in (plain, *wide, *unscored, *changing):
             try:
                 workload.check(spec)
             except SpecError:
@@ -158,7 +168,7 @@ class _Cut:
     @property
     def states(self) -> list[State]:
         """The states after every history: the task's references so far with all inputs."""
-        states: set[State] = {(0, ())}
+        states: set[State] = {(0, (), ())}
         for t in range(self.t):
             states = {self._advance(state, self.graph[t], fresh)[1] for state in states for fresh in self._inputs(t)}
         return sorted(states, key=repr)
@@ -171,14 +181,33 @@ class _Cut:
         return answer if state[0] >= self.spec.warm_up else None, following
 
     def _advance(self, state: State, refs: tuple[int, ...], fresh: Payload | None) -> tuple[Payload, State]:
-        t, held = state
+        t, held, ends = state
+        if self.workload.changes:
+            return self._change(state, refs, fresh)
         operands = [value for r in refs if (value := held[r - 1]) is not None]
         answer = self.workload.canonical(tuple(self.workload.operate(self.spec, fresh, operands)))
         needed = self.needed[t + 1]
-        return answer, (t + 1, tuple(v if r in needed else None for r, v in enumerate((*held, answer), 1)))
+        return answer, (t + 1, tuple(v if r in needed else None for r, v in enumerate((*held, answer), 1)), ends)
+
+    def _change(self, state: State, refs: tuple[int, ...], fresh: Payload | None) -> tuple[Payload, State]:
+        """Return what `_advance` does where steps change records, of which each holds for a time."""
+        t, before, until = state
+        kind, nothing = self._kinds[t], (0,) * self._width
+        held = [nothing if end <= t else value for value, end in zip(before, until, strict=True)]
+        ends = [self.spec.n if end <= t else end for end in until]  # what is over stays so
+        operands = [] if kind in CHANGING else [value for r in refs if (value := held[r - 1]) is not None]
+        answer = self.workload.canonical(tuple(self.workload.operate(self.spec, fresh, operands)))
+        end = t + 1 + self.spec.expiry if self.spec.expiry and kind != "delete" else self.spec.n
+        if kind in CHANGING:
+            held[refs[0] - 1], ends[refs[0] - 1] = answer, end
+        else:
+            held, ends = [*held, answer], [*ends, end]
+        needed = self.needed[t + 1]
+        kept = tuple(v if r in needed else None for r, v in enumerate(held, 1))
+        return answer, (t + 1, kept, tuple(ends))
 
     def _inputs(self, t: int) -> list[Payload | None]:
-        return [None] if self._kinds[t] in ASKING else list(product(range(self.spec.q), repeat=self._width))
+        return [None] if self._kinds[t] in WITHOUT_INPUT else list(product(range(self.spec.q), repeat=self._width))
 
     @cached_property
     def needed(self) -> list[frozenset[int]]:

@@ -14,6 +14,8 @@ from eirkit.eir.demand import DemandCurve
 from eirkit.errors import ContractError, SpecError, UsageError
 from eirkit.lacuna.tasks.task import (
     ASKING,
+    CHANGING,
+    WITHOUT_INPUT,
     AnySpec,
     ConversationSpec,
     GeneratedTask,
@@ -59,10 +61,15 @@ class TaskBatch:
         graph = as_tuples(self.references[row])
         steps = range(1, spec.n + 1)
         given = map(tuple, self.inputs[row].tolist())
-        inputs = (None if kind in ASKING else values for kind, values in zip(self.kinds, given, strict=True))
+        inputs = (None if kind in WITHOUT_INPUT else values for kind, values in zip(self.kinds, given, strict=True))
         answers = map(tuple, self.answers[row].tolist())
         scored = (t > spec.warm_up for t in steps)
-        made = tuple(map(Step, steps, self.kinds, inputs, graph, answers, scored))
+        if CHANGING.isdisjoint(self.kinds):
+            made = tuple(map(Step, steps, self.kinds, inputs, graph, answers, scored))
+        else:
+            changed = [refs[0] if kind in CHANGING else 0 for kind, refs in zip(self.kinds, graph, strict=True)]
+            needed = [() if target else refs for target, refs in zip(changed, graph, strict=True)]
+            made = tuple(map(Step, steps, self.kinds, inputs, needed, answers, scored, changed))
         return TaskInstance(spec, fingerprint(spec, graph), made)
 
 
@@ -187,8 +194,21 @@ def prepare(spec: AnySpec) -> Workload | TextWorkload:
 
 
 def graph_of(task: TaskInstance) -> Graph:
-    """Return the references of all steps."""
+    """Return the references of all steps, to records that they need or change: what the fingerprint is of."""
+    return tuple((step.target,) if step.target else step.refs for step in task.steps)
+
+
+def needs_of(task: TaskInstance) -> Graph:
+    """Return the references of all steps to records that they need."""
     return tuple(step.refs for step in task.steps)
+
+
+def needed_references(workload: Workload, spec: TaskSpec, keys: NDArray[np.uint64]) -> References:
+    """Return what the steps of many tasks refer to and need."""
+    found = references_of(workload, spec, keys)
+    if workload.changes:
+        found[:, [kind in CHANGING for kind in workload.kinds(spec)]] = 0
+    return found
 
 
 def demand_of(task: TaskInstance, cuts: Sequence[int] | None = None) -> DemandCurve:
@@ -227,17 +247,26 @@ def _fill(workload: Workload, spec: TaskSpec, keys: NDArray[np.uint64], referenc
 
 def _answers(workload: Workload, spec: TaskSpec, references: References, inputs: Values) -> Values:
     answers = np.zeros_like(inputs)
+    standing = np.zeros_like(inputs) if workload.changes else answers  # what each record says now
+    ends = np.full(inputs.shape[:2], spec.n)  # the last step at which it does
     rows = np.arange(len(inputs))[:, None]
     for t, kind in enumerate(workload.kinds(spec), 1):
         refs = references[:, t - 1]
+        if workload.changes:
+            standing[ends < t] = 0
+            label = refs[:, 0] - 1 if kind in CHANGING else t - 1
+            refs = np.zeros_like(refs) if kind in CHANGING else refs
         # A reference 0 means none. It reads the answer of step t, which is still zero.
-        operands = answers[rows, np.where(refs == 0, t, refs) - 1]
+        operands = standing[rows, np.where(refs == 0, t, refs) - 1]
         found = workload.operate_batch(spec, kind, inputs[:, t - 1], operands, refs > 0)
         if _shape(found) != answers[:, t - 1].shape:
             raise ContractError(
                 f"{spec.workload} answered {found!r:.200}; return an integer array of shape {answers[:, t - 1].shape}"
             )
         answers[:, t - 1] = found
+        if workload.changes and kind not in ASKING:
+            standing[rows[:, 0], label] = found
+            ends[rows[:, 0], label] = t + spec.expiry if spec.expiry else spec.n
     if answers.size and not (answers.min() >= 0 and answers.max() < spec.q):
         raise ContractError(f"{spec.workload} answered outside 0 … {spec.q - 1}; reduce answers modulo spec.q")
     return answers

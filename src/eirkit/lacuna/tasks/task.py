@@ -18,12 +18,15 @@ from msgspec import UNSET, Struct, UnsetType, structs
 from eirkit.errors import SpecError, UsageError
 from eirkit.records.settings import AnyTask, ConversationTask, Task
 
-Kind = Literal["compute", "store", "query", "recall"]
-ASKING: frozenset[Kind] = frozenset({"query", "recall"})  # steps without an input of their own
+Kind = Literal["compute", "store", "query", "recall", "overwrite", "delete"]
+ASKING: frozenset[Kind] = frozenset({"query", "recall"})  # for one earlier record
+CHANGING: frozenset[Kind] = frozenset({"overwrite", "delete"})  # an earlier record, which they do not need
+WITHOUT_INPUT: frozenset[Kind] = ASKING | {"delete"}
 Payload = tuple[int, ...]  # the values of one record: one per slot, or k of them
 
 LARGEST_TASK = 100_000  # steps; far beyond any experiment, small enough to fit in memory
 LARGEST_WIDTH = 256  # values per record
+MOST_USERS = 16  # each has a memory system of its own
 _ALPHABETS: tuple[int, ...] = tuple([10**digits for digits in range(10)])  # by the number of digits
 _MOST_TEXTS = 1 << 12  # records of which the text is kept
 
@@ -43,6 +46,12 @@ class TaskSpec:
     seed: int = 0
     queries: str = "uniform"  # in Full Lookup: uniform, zipf, or zipf-shuffled
     warm_up: int = 0  # leading steps that are not scored
+    # Of records that change, in Record Store:
+    overwrites: int = 25  # of 100 steps after the first m
+    deletes: int = 10  # of 100 steps after the first m
+    expiry: int = 40  # steps for which a record holds; 0: for ever
+    users: int = 2  # of the memory system at the same time, with the same labels
+    rereads: int = 2  # queries that follow each other and are about one record
 
     def __post_init__(self) -> None:
         ranges = (("n", self.n, LARGEST_TASK), ("m", self.m, LARGEST_TASK), ("lookback", self.reach, LARGEST_TASK))
@@ -54,6 +63,15 @@ class TaskSpec:
         for name, value, largest in (*ranges, *small, ("digits", self.digits, 9)):
             if not 1 <= value <= largest:
                 raise SpecError(f"{name} = {value} is out of range; choose 1 … {largest}")
+        for name, value, least, most in (
+            ("overwrites", self.overwrites, 0, 90),
+            ("deletes", self.deletes, 0, 90 - self.overwrites),
+            ("expiry", self.expiry, 0, LARGEST_TASK),
+            ("users", self.users, 1, MOST_USERS),
+            ("rereads", self.rereads, 1, LARGEST_TASK),
+        ):
+            if not least <= value <= most:
+                raise SpecError(f"{name} = {value} is out of range; choose {least} … {most}")
         _check_seed(self.seed)
         if not 0 <= self.warm_up <= self.n:
             raise SpecError(f"warm_up = {self.warm_up} is out of range; choose 0 … n = {self.n}")
@@ -84,6 +102,11 @@ class TaskSpec:
             self.k,
             self.queries,
             self.warm_up,
+            self.overwrites,
+            self.deletes,
+            self.expiry,
+            self.users,
+            self.rereads,
         )
 
     @classmethod
@@ -144,7 +167,7 @@ def number_spec(spec: AnySpec, what: str) -> TaskSpec:
     raise UsageError(f"{what} takes no conversations such as {spec.workload}; choose another workload")
 
 
-class TaskParameters(Struct, frozen=True, kw_only=True):
+class TaskParameters(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The parameters of a task in a document; see `TaskSpec`."""
 
     workload: str
@@ -158,9 +181,14 @@ class TaskParameters(Struct, frozen=True, kw_only=True):
     seed: int | UnsetType = UNSET  # of a document about many seeds it is left out
     queries: str
     warm_up: int
+    overwrites: int = 25  # and the next four: left out where they have their defaults
+    deletes: int = 10
+    expiry: int = 40
+    users: int = 2
+    rereads: int = 2
 
 
-class Step(Struct, frozen=True, gc=False):
+class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     """One step with its answer. Agents never receive it, only text made from its public part."""
 
     t: int  # from 1
@@ -169,6 +197,7 @@ class Step(Struct, frozen=True, gc=False):
     refs: tuple[int, ...]  # earlier steps, ascending
     answer: Payload
     scored: bool
+    target: int = 0  # the record that it changes; 0: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +224,7 @@ class TaskInstance(GeneratedTask):
         return TaskDocument(self.spec.as_document(), self.fingerprint, steps)
 
 
-class SingleValueStep(Struct, frozen=True, gc=False):
+class SingleValueStep(Struct, frozen=True, gc=False, omit_defaults=True):
     """A step of a task whose records have one value each."""
 
     t: int
@@ -204,11 +233,12 @@ class SingleValueStep(Struct, frozen=True, gc=False):
     refs: tuple[int, ...]
     answer: int
     scored: bool
+    target: int = 0
 
 
 def _with_single_values(step: Step) -> SingleValueStep:
     value = None if step.input is None else step.input[0]
-    return SingleValueStep(step.t, step.kind, value, step.refs, step.answer[0], step.scored)
+    return SingleValueStep(step.t, step.kind, value, step.refs, step.answer[0], step.scored, step.target)
 
 
 class TaskDocument(Struct, frozen=True):
@@ -290,4 +320,4 @@ def read_record(text: str) -> tuple[int, Payload]:
     label, separator, values = text.strip().partition(" = ")
     if not separator or not label.startswith("A_"):
         raise ValueError(f"{text!r} is not a record; write it like A_7 = 0042")
-    return int(label.removeprefix("A_")), tuple(int(value) for value in values.split())
+    return int(label.removeprefix("A_")), tuple(int(value) for value in values.partition(" until ")[0].split())

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from eirkit.eir.demand import ClassCount, DemandCurve, StepBound, select_cuts
 from eirkit.errors import ContractError, InputFileError, UsageError
 from eirkit.lacuna.tasks.task import (
-    ASKING,
     LARGEST_TASK,
     LARGEST_WIDTH,
+    WITHOUT_INPUT,
     AnySpec,
     ConversationSpec,
     GeneratedTask,
@@ -211,6 +211,7 @@ class Workload(AnyWorkload[TaskSpec]):
     operator = ""  # its name in compact prompts; by default the workload's name
     lists = False  # True if inputs and answers are lists even when they hold one value
     leaves_out_unscored = False  # True if demand() does not count what only unscored steps need
+    changes = False  # True if steps change records, which then have the values of `standing.py`
     closed_form = False  # True if EIR follows from the parameters alone, whatever the graph
 
     def __init_subclass__(cls) -> None:
@@ -231,7 +232,7 @@ class Workload(AnyWorkload[TaskSpec]):
             operands: shape (seeds, fan_in, width), zero where absent.
             present: shape (seeds, fan_in), False where there is no such reference.
         """
-        asks = kind in ASKING
+        asks = kind in WITHOUT_INPUT
         rows = zip(fresh.tolist(), operands.tolist(), present.tolist(), strict=True)
         answers = [
             self.operate(

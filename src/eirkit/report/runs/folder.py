@@ -42,7 +42,7 @@ from eirkit.records.runs import (
     RunScore,
     RunUsage,
 )
-from eirkit.records.settings import DOCUMENTED, UNLIMITED, Access
+from eirkit.records.settings import DIALS, DOCUMENTED, UNLIMITED, Access
 from eirkit.records.sweeps import CellRow, Excluded, FailureGroup, Manifest, RetrievalRow, Spending
 from eirkit.registry import find_sources
 from eirkit.report.folders import foreign_in_settings, kind_of
@@ -52,7 +52,15 @@ T = TypeVar("T")
 
 # Computes the result of an experiment that is not finished; it knows how agents are run, and is imported only then.
 SO_FAR = "eirkit.lacuna.runs.recorded_rescues:result_so_far"
-TASK_AXES = ("slots", "digits", "k", "queries", "warm_up", "preset")  # of tasks; mentioned where they are not usual
+TASK_AXES = (
+    "slots",
+    "digits",
+    "k",
+    "queries",
+    "warm_up",
+    *DIALS,
+    "preset",
+)  # of tasks; mentioned where they are not usual
 
 
 @dataclass(frozen=True, slots=True)

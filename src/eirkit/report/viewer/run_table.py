@@ -29,6 +29,7 @@ from eirkit.records.money import spending_of
 from eirkit.records.runs import ANSWER_CAUSES, SYMPTOMS, Failure, RunRecord
 from eirkit.records.settings import (
     BUDGETED,
+    DIALS,
     CalculatorAid,
     ConversationTask,
     RecoveryProbe,
@@ -52,7 +53,7 @@ from eirkit.report.viewer.tables import (
 
 FAILURE = "failure"
 # What a task is made from; n, m and the rest mean nothing for a conversation, nor the preset for others.
-OF_TASK = ("workload", "preset", "n", "m", "lookback", "fan_in", "slots", "digits", "k", "queries", "warm_up")
+OF_TASK = ("workload", "preset", "n", "m", "lookback", "fan_in", "slots", "digits", "k", "queries", "warm_up", *DIALS)
 ACCESS = (
     "arm",
     "model",
@@ -98,6 +99,11 @@ FIELDS: tuple[Field, ...] = (
     _setting("k", "k", "Values a frontier, in Stepwise Top-k", shown=False),
     _setting("queries", "queries", "How labels are drawn, in Full Lookup", text=True, shown=False),
     _setting("warm_up", "warm-up", "Leading steps that are not scored", shown=False),
+    _setting("overwrites", "overwrites", "Overwrites in 100 steps, in Record Store", shown=False),
+    _setting("deletes", "deletes", "Deletes in 100 steps, in Record Store", shown=False),
+    _setting("expiry", "expiry", "Steps for which a record holds, in Record Store", shown=False),
+    _setting("users", "users", "Users of the memory at a time, in Record Store", shown=False),
+    _setting("rereads", "rereads", "Queries in a row about one record, in Record Store", shown=False),
     _setting("preset", "preset", "Size of the conversations", text=True, shown=False),
     Field.of(RUN_MEASURES["h"], facet=True, part="setting"),
     _setting("budget", "budget", "What the memory might put into a prompt", text=True),

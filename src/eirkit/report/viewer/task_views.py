@@ -17,7 +17,7 @@ from eirkit.lacuna.conversation.workload import Conversation, WorldConversation
 from eirkit.lacuna.findings.causes import Verdict, judge
 from eirkit.lacuna.findings.fates import recorded_consultations
 from eirkit.lacuna.findings.why import StepExplainer, WhyCard
-from eirkit.lacuna.tasks.generation import graph_of, prepare
+from eirkit.lacuna.tasks.generation import needs_of, prepare
 from eirkit.lacuna.tasks.task import GeneratedTask, TaskInstance
 from eirkit.lacuna.tasks.workload import Graph
 from eirkit.records.events import ActionTaken, Decision, Event, ModelExchange
@@ -79,7 +79,7 @@ class NumberView(TaskView[TaskInstance]):
 
     @property
     def graph(self) -> Graph:
-        return graph_of(self.task)
+        return needs_of(self.task)
 
     @cached_property
     def actions(self) -> list[ActionTaken]:

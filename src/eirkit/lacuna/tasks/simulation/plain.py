@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from eirkit.lacuna.tasks.generation import graph_of, prepare
+from eirkit.lacuna.tasks.generation import needs_of, prepare
 from eirkit.lacuna.tasks.policy import Outlook, Policy, Retention, Structure, find_policy
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
 from eirkit.lacuna.tasks.workload import Graph
@@ -97,7 +97,7 @@ def structure_of(spec: TaskSpec) -> Structure:
 
 def outlook_of(task: TaskInstance) -> Outlook:
     """Return what a policy for this task may be built from; it contains no answers."""
-    return Outlook(structure_of(task.spec), task.spec.seed, graph_of(task))
+    return Outlook(structure_of(task.spec), task.spec.seed, needs_of(task))
 
 
 def first_failure(pressures: Sequence[float], miss_rates: Sequence[float], threshold: float = 0.05) -> float | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import SpecError, UsageError
-from eirkit.lacuna.tasks.generation import BATCH, prepare, references_of
+from eirkit.lacuna.tasks.generation import BATCH, needed_references, prepare
 from eirkit.lacuna.tasks.policy import find_policy
 from eirkit.lacuna.tasks.simulation.batch import Batch, Misses, count_misses
 from eirkit.lacuna.tasks.simulation.plain import Recovery, first_failure, structure_of
@@ -154,7 +154,7 @@ def batches(spec: TaskSpec, seeds: Sequence[int]) -> Iterator[Batch]:
         for seed in (min(chosen), max(chosen)):
             spec.with_seed(seed)  # raises SpecError for an invalid seed
         chunk = np.array(chosen, dtype=np.uint64)
-        yield Batch.of(structure, chunk, references_of(workload, spec, chunk))
+        yield Batch.of(structure, chunk, needed_references(workload, spec, chunk))
 
 
 def gap_closed(rate: float, floor: float, ceiling: float) -> float | None:
