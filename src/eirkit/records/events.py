@@ -17,7 +17,7 @@ from eirkit.errors import InputFileError
 Payload = tuple[int, ...]  # the values of one record: one per slot, or k of them
 Answer = Payload | str  # what was submitted: numbers, or a text about a conversation
 Record = tuple[int, Payload]  # a step and its values
-Verb = Literal["write", "search", "observe", "recall"]
+Verb = Literal["write", "forget", "search", "observe", "recall"]
 ActionOutcome = Literal["done", "refused", "fault", "late"]
 Cause = Literal["state_supply", "cascade", "not_answered", "malformed", "truncated", "undetermined", "computation"]
 Kind = Literal[
@@ -141,6 +141,7 @@ class MemoryExchange(_Event, frozen=True, gc=False, tag="memory"):
     unshown: tuple[str, ...] = ()  # what came back beyond `found`, best first
     unshown_ranks: tuple[int, ...] = ()  # of those, among all passages that came back, from 1
     asked: int | None = None  # passages that were asked for
+    kept: tuple[int, ...] = ()  # steps written since the last search whose record the store has after this one
 
 
 class WrongStep(Struct, frozen=True, gc=False, array_like=True):

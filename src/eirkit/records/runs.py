@@ -19,13 +19,20 @@ Outcome = Literal[
     "used",
     "not_used",
     "returned",
+    "gone",
+    "contradicted_value",
     "other_value",
     "swapped_value",
+    "foreign_value",
     "cut_value",
     "stale_value",
+    "not_overwritten",
+    "deleted_value",
+    "expired_value",
     "unclear",
     "not_found",
     "not_stored",
+    "lost",
     "not_sought",
     "unwritten",
 ]
@@ -63,7 +70,7 @@ AnswerCause = Literal[
     "cause_uncertain",
 ]
 ANSWER_CAUSES: tuple[AnswerCause, ...] = get_args(AnswerCause)
-RETURNED: tuple[Outcome, ...] = ("used", "not_used", "returned")
+RETURNED: tuple[Outcome, ...] = ("used", "not_used", "returned", "gone")
 
 
 class RunScore(Struct, frozen=True, kw_only=True, omit_defaults=True):

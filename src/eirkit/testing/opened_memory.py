@@ -110,7 +110,6 @@ class OpenedMemory:
 
     async def flush(self) -> None:
         await call_with_timeout(self.seconds, "flush", self.memory.flush)
-        await asyncio.sleep(min(float(getattr(_plugin(self.memory), "delay_seconds", 0.0)), self.seconds))
 
     async def forget(self, label: str) -> None:
         await call_with_timeout(self.seconds, "forget", self.memory.forget, label)

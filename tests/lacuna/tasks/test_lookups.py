@@ -70,7 +70,13 @@ CASES: list[tuple[Outcome, list[Consultation], tuple[int, ...], bool]] = [
     ),  # no longer its value
     ("cut_value", [written(value="0734"), returned("07")], (), True),
     ("cut_value", [written(value="0734"), returned("73")], (), True),  # written without zeros, then cut
-    ("stale_value", [written(value=1), written(t=4), returned("1")], (), True),
+    ("not_overwritten", [written(value=1), written(t=4), returned("1")], (), True),
+    (
+        "stale_value",
+        [written(value=1), written(t=4), searched(lacking=(WANTED,), held=(WANTED,), stated=((WANTED, ("1",)),))],
+        (),
+        True,
+    ),
     ("unclear", [written(), searched(uncertain=(WANTED,))], (), False),
     ("used", [written(), searched(uncertain=(WANTED,))], (), True),  # the answer follows from it, so it was there
     ("used", [written(), searched()], (WANTED,), True),
@@ -103,7 +109,8 @@ def test_a_record_that_comes_back_later_was_late_and_not_lost(fate, later):
 
 
 def test_every_fate_has_a_case():
-    assert {fate for fate, *_ in CASES} | {"returned"} == set(OUTCOMES)
+    told = {fate for fate, *_ in CASES} | {fate for fate, *_ in UNNAMED} | {"returned"}
+    assert told | OF_CHANGES == set(OUTCOMES)
 
 
 def test_what_was_made_of_a_record_is_unknown_without_the_other_inputs_or_without_an_answer():
@@ -118,11 +125,14 @@ def test_what_was_made_of_a_record_is_unknown_without_the_other_inputs_or_withou
 
 
 EARLIER = Decision(WANTED, (), (), (), (), (), (7,), None)  # what was answered there, and a right record says
+# Of tasks whose records change; tests/testing/contracts/test_record_memories.py has memories that cause them.
+OF_CHANGES = {"gone", "foreign_value", "deleted_value", "expired_value", "lost"}
 UNNAMED = [
     ("other_value", (), ("A_3 = 8",), True),  # a query without a number
     ("other_value", (4,), ("A_4 = 1", "A_3 = 8"), True),  # a query for another label
-    ("used", (), ("A_3 = 7", "A_3 = 8"), True),  # of several passages the best, which is the first, counts
-    ("other_value", (), ("A_3 = 8", "A_3 = 7"), False),
+    ("contradicted_value", (), ("A_3 = 7", "A_3 = 8"), True),
+    ("contradicted_value", (), ("A_3 = 8", "A_3 = 7"), False),
+    ("used", (), ("A_3 = 7", "A_3: rank 12"), True),  # not as long as a value
     ("used", (), ("The answer of A_03 is 7.",), True),
     ("unclear", (), ("7",), False),
     ("used", (), ("A_3 = 7",), True),
@@ -187,7 +197,7 @@ def fates(**counts: int) -> dict[Outcome, int]:
         ({"unwritten": 9, "other_value": 1}, 0, {}, ["returns a wrong value (1 of 1 lookups)"]),
         ({"swapped_value": 1, "used": 1}, 0, {}, ["returns another label's value (1 of 2 lookups)"]),
         ({"cut_value": 1}, 0, {}, ["returns a cut value (1 of 1 lookups)"]),
-        ({"stale_value": 1}, 0, {}, ["returns an outdated value (1 of 1 lookups)"]),
+        ({"stale_value": 1}, 0, {}, ["returns an outdated value, though it holds the new one (1 of 1 lookups)"]),
         ({"unclear": 1}, 0, {}, ["leaves it unclear whether the value was returned (1 of 1 lookups)"]),
         ({}, 2, {}, ["returns far more than can be read (2 searches above 100,000 characters)"]),
         ({}, 0, {"it did not finish search within 1 s; wait": 3}, ["answers late (3 runs lost)"]),

@@ -265,7 +265,7 @@ BROKEN = {
     LyingRead: r"read and search disagree on \d+ of \d+ records: read\(.A_\d+.\) returns it",
     NeighborsValue: r"wrong value: search\('A_01'\) returned 'A_01 = 900000001'; 'A_01 = 1013' was written",
     ChangedDigit: r"wrong value: search\('A_01'\) returned 'A_01 = 1010'; 'A_01 = 1013' was written",
-    Duplicates: r"duplicate after a retry: search\('A_01 = 4201'\) returned it 2 times",
+    Duplicates: r"duplicate after a retry: search\('A_01 = 4301'\) returned it 2 times",
     ForgetsDeletes: r"delete forgotten: search\('A_01 = 1007'\) still returned it after forget and another write",
     LateByALook: r"late: search\('A_90 = 2170'\) right after write and flush returned nothing of it; it was found",
 }

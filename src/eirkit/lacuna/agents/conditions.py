@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eirkit.errors import SpecError
-from eirkit.lacuna.agents.protocol import Action, Drop, Note, Search, Write, printable
+from eirkit.lacuna.agents.protocol import Action, Drop, Forget, Note, Search, Write, printable
 from eirkit.lacuna.agents.recognition import Recognition, Values, read_text, recognize
+from eirkit.lacuna.memories.calls import label_of
 from eirkit.lacuna.memories.memory import MemoryCall
 from eirkit.lacuna.tasks.policy import Retention
 from eirkit.lacuna.tasks.task import Payload, TaskSpec, show_record
@@ -132,10 +133,14 @@ class Cache(Condition):
 class ExternalOnly(Condition):
     """Nothing stays visible: every record must come from an external memory system."""
 
-    commands = ("WRITE", "SEARCH")
+    commands: tuple[str, ...] = ("WRITE", "SEARCH")
 
     def __init__(self) -> None:
         self._written: set[int] = set()
+
+    def allow_forgetting(self) -> None:
+        """Offer FORGET as well."""
+        self.commands = ("WRITE", "FORGET", "SEARCH")
 
     def obtainable(self, t: int) -> bool:
         return t in self._written
@@ -146,6 +151,11 @@ class ExternalOnly(Condition):
                 record = _seen(t, near)
                 self._written.add(t)
                 return MemoryCall("write", record, (t,))
+            case Forget(t):
+                if t not in self._written:
+                    raise RefusedAction("not-in-memory", f"the answer of step {t} was not written")
+                self._written.remove(t)
+                return MemoryCall("forget", label_of(t), (t,))
             case Search(query):
                 return MemoryCall("search", query, named_steps(query))
         return super().perform(action, near)

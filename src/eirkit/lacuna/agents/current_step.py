@@ -24,6 +24,7 @@ class CurrentStep:
     beyond: tuple[int, ...]  # missing, and not obtainable by READ or RECOMPUTE
     unwritten: frozenset[int]  # beyond, and never written to a memory system
     restored: tuple[Record, ...]
+    over: frozenset[int] = frozenset()  # beyond, and deleted or past their time: that nothing comes back is right
     fetched: dict[int, Payload] = field(default_factory=dict)  # read, recomputed or found; visible until the next step
     displaced: dict[int, Payload] = field(
         default_factory=dict
@@ -47,8 +48,13 @@ class CurrentStep:
 
         A query that does not name a record does not show whether the record was obtainable.
         """
-        had = self.fetched.keys() | self.uncertain
+        had = self.fetched.keys() | self.uncertain | self.rightly_gone
         return tuple(r for r in self.beyond if r in self.unwritten or (r in self.sought and r not in had))
+
+    @property
+    def rightly_gone(self) -> frozenset[int]:
+        """The records that hold no more, were searched for, and of which nothing came back that says they do."""
+        return self.over & self.sought - self.stated.keys() - self.uncertain
 
     def take(self, found: Recognition, records: Values) -> None:
         """Note what a search returned for the references of the step, and everything else that it returned."""
@@ -70,7 +76,7 @@ class CurrentStep:
             restored=self.restored,
             submitted=submitted,
             fault=self.fault if submitted is None else None,
-            fetched=tuple(sorted(self.fetched)),
+            fetched=tuple(sorted(self.rightly_gone.union(self.fetched))),
             reads=self.reads,
             recomputations=self.recomputations,
             recovery_depth=self.recovery_depth,

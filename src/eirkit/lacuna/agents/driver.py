@@ -12,7 +12,7 @@ from time import perf_counter
 from msgspec.structs import replace
 
 from eirkit.errors import InfrastructureError
-from eirkit.lacuna.agents.recognition import recognize
+from eirkit.lacuna.agents.recognition import read_text, recognize
 from eirkit.lacuna.agents.session import Session
 from eirkit.lacuna.agents.telemetry import Consultation, Exchange, Trace
 from eirkit.lacuna.memories.budgets import PromptBudget
@@ -62,14 +62,18 @@ async def consult(
             return Consultation(t, call, (), took)
         used = await usage_of(memory, seconds)
         return Consultation(t, call, (), took, records=used.records, bytes=used.bytes)
+    if call.verb == "forget":
+        await call_with_timeout(seconds, "forget", memory.forget, call.text)
+        return Consultation(t, call, (), clock() - start)
     await call_with_timeout(seconds, "flush", memory.flush)
     found = await call_with_timeout(seconds, "search", memory.search, call.text, budget.passages)
     took = clock() - start
-    made = _retrieved(t, call, check_passages(found), took, budget)
+    kept = tuple([step for step in call.check if await _holds(memory, step, records[step], seconds, t)])
+    made = _retrieved(t, call, check_passages(found), took, budget, kept)
     if not call.steps:
         return made
-    lacking, stated, uncertain = lacking_in(call, made.passages, records)
-    held = [step for step in lacking if await _holds(memory, step, records[step], seconds)]
+    lacking, stated, uncertain = lacking_in(call, made.passages, records, t)
+    held = [step for step in lacking if await _holds(memory, step, records[step], seconds, t)]
     return (
         replace(made, lacking=lacking, held=tuple(held), stated=stated, uncertain=uncertain)
         if lacking or uncertain
@@ -77,18 +81,21 @@ async def consult(
     )
 
 
-def _retrieved(t: int, call: MemoryCall, texts: Sequence[str], took: float, budget: PromptBudget) -> Consultation:
+def _retrieved(
+    t: int, call: MemoryCall, texts: Sequence[str], took: float, budget: PromptBudget, kept: tuple[int, ...] = ()
+) -> Consultation:
     """Return a search or recall with what of its passages is shown."""
     shown = budget.show(texts)
     return Consultation(
         t,
         call,
-        shown.shown,
+        tuple(map(str, shown.shown)),  # of ended texts as they are shown
         took,
         len("".join(texts)),
-        unshown=shown.unshown,
+        unshown=tuple(map(str, shown.unshown)),
         unshown_ranks=shown.ranks,
         asked=budget.passages,
+        kept=kept,
     )
 
 
@@ -96,11 +103,11 @@ Stated = tuple[tuple[int, tuple[str, ...]], ...]  # steps with the digits that w
 
 
 def lacking_in(
-    call: MemoryCall, passages: tuple[str, ...], records: Mapping[int, Payload]
+    call: MemoryCall, passages: tuple[str, ...], records: Mapping[int, Payload], t: int
 ) -> tuple[tuple[int, ...], Stated, tuple[int, ...]]:
     """Return which records that a search named did not come back, which came with other digits, and which may have."""
     sought = {step: records[step] for step in call.steps if step in records}
-    seen = recognize(passages, sought, best_first=True)
+    seen = recognize(passages, sought, best_first=True, now=t)
     if len(seen.present) == len(sought):
         return (), (), ()
     uncertain = tuple(sorted(seen.uncertain - seen.stated.keys()))
@@ -126,12 +133,18 @@ async def _converse(
     return _retrieved(t, call, check_passages(found), took, budget)
 
 
-async def _holds(memory: MemorySystem, step: int, values: Payload, seconds: float) -> bool:
-    """True if the store has a record: under its own label its value alone is enough."""
+async def _holds(memory: MemorySystem, step: int, values: Payload, seconds: float, t: int) -> bool:
+    """True if the store has a record: under its own label its value alone is enough.
+
+    A read that returns the record of another label does not show that this one is lost.
+    """
     text = await read_stored(memory, label_of(step), seconds)
     if text is None:
         return False
-    found = recognize((text[:LONGEST_PASSAGE],), {step: values})
+    others = read_text(text[:LONGEST_PASSAGE]).statements
+    if others and step not in others:
+        return True
+    found = recognize((text[:LONGEST_PASSAGE],), {step: values}, now=t)
     return step in found.present or (step in found.uncertain and step not in found.stated)
 
 

@@ -6,6 +6,7 @@ and changes nothing. Every reply costs at least one action, so the action limit 
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 
 from msgspec.structs import replace
@@ -68,6 +69,7 @@ class ManagedSession(TaskSession):
         self._call: MemoryCall | None = None
         self._actions = 0
         self._outcomes: list[str] = []
+        self._unchecked: dict[int, None] = {}  # records that change, written since the last search
 
     @property
     def position(self) -> int:
@@ -111,7 +113,8 @@ class ManagedSession(TaskSession):
             passages = [printable(passage) for passage in result.passages]  # cut by the driver to the budget
             self._arrival.found = "\n".join(passages)
             self._arrival.sought |= set(call.steps)
-            self._arrival.take(recognize(passages, self._records, best_first=True), self._records)
+            now = None if self.standing is None else self.position
+            self._arrival.take(recognize(passages, self._records, best_first=True, now=now), self._records)
             self._outcomes[-1] = f"{len(passages)} passages found"
         self._work()
 
@@ -180,14 +183,21 @@ class ManagedSession(TaskSession):
         self._pass_over()
         self._close_step()
         step = self.task.steps[upcoming - 1]
+        gone: set[int] = set()
+        if self.standing is not None:
+            self._records.update(dict.fromkeys(self.standing.arrive(step.t), self.standing.nothing))
+            gone = self.standing.gone
         known = self.condition.recognize(self._records)
         retained, uncertain = known.present, known.uncertain.intersection(step.refs)
         # What was never answered cannot be lost.
         missing = tuple(r for r in step.refs if r in self.submitted and r not in retained and r not in uncertain)
         beyond = self._supply.unavailable(missing, retained, self.submitted)
-        unwritten = frozenset(r for r in beyond if not self.condition.obtainable(r))
+        unwritten = frozenset(r for r in beyond if not self.condition.obtainable(r) and r not in gone)
         restored = self.inject(step, missing, self.submitted)
-        self._arrival = CurrentStep(step, retained, missing, beyond, unwritten, restored, uncertain=set(uncertain))
+        over = frozenset(gone.intersection(beyond))
+        self._arrival = CurrentStep(
+            step, retained, missing, beyond, unwritten, restored, over, uncertain=set(uncertain)
+        )
         self.condition.consume(step.refs)
         return f"step {step.t} of {len(self.task.steps)}"
 
@@ -202,7 +212,9 @@ class ManagedSession(TaskSession):
             arrival.fault = values.kind
             raise RefusedAction(values.kind, values.detail)
         arrival.answered = True
-        self.submitted[step.t] = self._records[step.t] = values
+        self.submitted[step.t] = self._records[step.label] = values
+        if self.standing is not None:
+            self.standing.settle(step, values)
         evicted = self.condition.submit(step.t, values, self.task.workload.stores(self.task.spec, step.t))
         return "answer recorded" + ("; write DONE" if step.t == len(self.task.steps) else ""), evicted
 
@@ -244,12 +256,29 @@ class ManagedSession(TaskSession):
     def _remember(self, action: Action) -> str:
         if isinstance(action, Search):
             self._current()  # refused before the first step, because found passages belong to a step
-        near = {t: show_record(self.task.spec, t, values) for t, values in self._near().items()}
+        spec, standing = self.task.spec, self.standing
+        near = {
+            t: show_record(spec, t, values) if standing is None or t not in standing.values else standing.show(t)
+            for t, values in self._near().items()
+        }
         response = self.condition.perform(action, near)
         if isinstance(response, MemoryCall):
-            self._call = response
-            return "searched" if response.verb == "search" else "written"
+            self._call = self._checked(response)
+            return {"search": "searched", "forget": "forgotten"}.get(response.verb, "written")
         return response
+
+    def _checked(self, call: MemoryCall) -> MemoryCall:
+        """Return a call with the records that are to be looked up after it, where records change."""
+        if self.standing is None:
+            return call
+        for step in call.steps:
+            self._unchecked.pop(step, None)
+        if call.verb == "write":
+            self._unchecked.update(dict.fromkeys(call.steps))
+        if call.verb != "search":
+            return call
+        check, self._unchecked = tuple(self._unchecked), {}
+        return dataclasses.replace(call, check=check)
 
     def _near(self) -> dict[int, Payload]:
         """Return the records that the agent sees now, except those that an intervention injected."""
@@ -258,7 +287,8 @@ class ManagedSession(TaskSession):
 
     def _in_sight(self, arrival: CurrentStep) -> dict[int, Payload]:
         """Return what is shown for this step only: fetched records, records they displaced, and the answer."""
-        answer = {arrival.step.t: self._records[arrival.step.t]} if arrival.answered else {}
+        label = arrival.step.label
+        answer = {label: self._records[label]} if arrival.answered else {}
         return arrival.displaced | arrival.fetched | answer
 
     def _close_step(self) -> None:

@@ -122,7 +122,8 @@ def _expression(visible: Visible) -> str:
     words = [f"{show_label(task.spec, step.t)} =", task.workload.operator or task.spec.workload]
     if step.input is not None:
         words.append(show_values(task.spec.digits, step.input))
-    return " ".join([*words, *show_labels(task.spec, step.refs), *(["answered"] if visible.answered else [])])
+    changed = ["changes", show_label(task.spec, step.target)] if step.target else []
+    return " ".join([*words, *changed, *show_labels(task.spec, step.refs), *(["answered"] if visible.answered else [])])
 
 
 def _step_lines(visible: Visible) -> list[str]:
@@ -133,6 +134,8 @@ def _step_lines(visible: Visible) -> list[str]:
     lines = [f"{head} answered" if visible.answered else head]
     if step.input is not None:
         lines.append("INPUT " + show_values(spec.digits, step.input))
+    if step.target:
+        lines.append("CHANGES " + show_label(spec, step.target))
     if step.refs:
         lines.append("REFS " + " ".join(show_labels(spec, step.refs)))
     return lines

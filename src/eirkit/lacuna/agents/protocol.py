@@ -78,6 +78,11 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
+class Forget:
+    t: int
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     t: int  # a step in key–value memory, a line number in scratch text
 
@@ -111,13 +116,14 @@ class Fault:
     word: str = ""  # the intended command, if known
 
 
-Action = Answer | Next | Read | Recompute | Write | Drop | Note | Search | Calculate | Done
+Action = Answer | Next | Read | Recompute | Write | Forget | Drop | Note | Search | Calculate | Done
 
 # For each command: its word, its action, its arguments, and one line for the prompt and the tool description.
-_TARGETED: dict[str, type[Read] | type[Recompute] | type[Write] | type[Drop]] = {
+_TARGETED: dict[str, type[Read] | type[Recompute] | type[Write] | type[Forget] | type[Drop]] = {
     "READ": Read,
     "RECOMPUTE": Recompute,
     "WRITE": Write,
+    "FORGET": Forget,
     "DROP": Drop,
 }
 _TEXTUAL: dict[str, type[Note] | type[Search]] = {"NOTE": Note, "SEARCH": Search}
@@ -129,6 +135,7 @@ USAGE: dict[str, str] = {
     "READ": "READ t: get the answer you submitted for step t",
     "RECOMPUTE": "RECOMPUTE t: have step t computed again from its inputs",
     "WRITE": "WRITE t: keep the answer of step t in memory",
+    "FORGET": "FORGET t: delete the record of step t from memory",
     "DROP": "DROP t: remove entry t from memory",
     "NOTE": "NOTE text: add a line to your notes",
     "SEARCH": "SEARCH text: search your memory",
@@ -538,7 +545,7 @@ def as_text(action: Action) -> str:
             return f"{word} {t} {' '.join(map(str, values))}"
         case Calculate(steps):
             return " ".join([word, *map(str, steps)])
-        case Read(t) | Recompute(t) | Write(t) | Drop(t):
+        case Read(t) | Recompute(t) | Write(t) | Forget(t) | Drop(t):
             return f"{word} {t}"
         case Note(text) | Search(text):
             return f"{word} {text}"
@@ -554,7 +561,7 @@ def as_call(action: Action) -> ToolCall:
             arguments = {"t": t, "values": list(values)}
         case Calculate(steps):
             arguments = {"steps": list(steps)}
-        case Read(t) | Recompute(t) | Write(t) | Drop(t):
+        case Read(t) | Recompute(t) | Write(t) | Forget(t) | Drop(t):
             arguments = {"t": t}
         case Note(text) | Search(text):
             arguments = {"text": text}

@@ -22,6 +22,7 @@ from unicodedata import category, decimal
 from msgspec import Struct
 
 from eirkit.lacuna.memories.validity import split_ended
+from eirkit.lacuna.tasks.standing import UNTIL
 from eirkit.lacuna.tasks.task import Payload
 
 _CANONICAL = re.compile(r"A_([0-9]{1,6}) = ([0-9]{1,20}(?: [0-9]{1,20})*)")
@@ -32,6 +33,9 @@ _TOKEN = re.compile(
     r"|(?P<other>[^\W_0-9]*+[0-9]\w*+(?:[-.:/+][0-9]\w*+)*+))"  # 42pts, 0x2A, 4.2e3, dates, identifiers
     r"|(?P<end>(?<![,\[({:])\n|[.!?;](?=\s|$)|\})"  # a line goes on after a comma, a colon or an open bracket
 )
+_TIMED = re.compile(
+    rf"(?:[Aa]\\?_|A-?)[\[({{]?\d(?:(?!A\\?_\d).)*?{UNTIL}0*(\d{{1,6}})"
+)  # one record and its last step
 _SEPARATOR = re.compile(r"[^0-9]")
 _IN_LISTS = frozenset(" \t,;|&\"'`*[]()")  # what stands between the labels of a list
 Values = Mapping[int, Payload]
@@ -101,15 +105,18 @@ class Recognition:
     stated: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # digits in place of the right ones
 
 
-def recognize(texts: Iterable[str], records: Values, *, best_first: bool = False) -> Recognition:
+def recognize(
+    texts: Iterable[str], records: Values, *, best_first: bool = False, now: int | None = None
+) -> Recognition:
     """Return which records the texts hold.
 
     Args:
         records: the right values by step.
+        now: the current step; what texts say of records whose time was over before is left out.
         best_first: of several texts about one label the first counts, as for the passages of a search; otherwise the
             last, as for notes, which are corrected by later ones.
     """
-    readings = [read_text(text) for text in texts]
+    readings = [read_text(text if now is None else holding(text, now)) for text in texts]
     deciding: dict[int, tuple[Statement, ...]] = {}  # what the text that counts states, by label
     for reading in reversed(readings) if best_first else readings:
         deciding.update(reading.statements)
@@ -131,6 +138,25 @@ def recognize(texts: Iterable[str], records: Values, *, best_first: bool = False
             digits = [_SEPARATOR.sub("", number) for number in deciding[t][0].written]
             stated[t] = tuple(digits[: len(records[t])])
     return Recognition(present, frozenset(uncertain), stated)
+
+
+def holding(text: str, now: int) -> str:
+    """Return a text without the records of which it says that their time is over."""
+    if UNTIL not in text:
+        return text
+    return _TIMED.sub(lambda found: found[0] if int(found[1]) >= now else "", text)
+
+
+def other_values(texts: Iterable[str], t: int, values: Payload, digits: int, now: int) -> tuple[str, ...] | None:
+    """Return the digits of another value that texts state for a record beside the right one; None if they do not.
+
+    Only a number as long as the values of records counts, since others may be ranks or scores.
+    """
+    stated = [one for text in texts for one in read_text(holding(text, now)).statements.get(t, ())]
+    if not any(one.has(values) for one in stated):
+        return None
+    others = [one.written for one in stated if one.plain and len(one.numbers) == len(values) and one.numbers != values]
+    return next((written for written in others if all(len(number) == digits for number in written)), None)
 
 
 def _all_have(stated: tuple[Statement, ...], values: Payload) -> bool:

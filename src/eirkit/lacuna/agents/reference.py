@@ -129,17 +129,22 @@ class Recoverer(Reference):
     """Stores answers and recovers every missing value that it can, by search, by reading or by recomputing."""
 
     def keep(self, seen: Situation, request: Request) -> str:
-        """Store the answer unless it copies a record."""
+        """Store the answer unless it copies a record, and delete what was withdrawn."""
+        step = seen.visible.step
+        if step is not None and step.kind == "delete":
+            return f"FORGET {seen.label}\n" if "FORGET" in seen.commands else self.store(seen)
         return "" if seen.input is None else self.store(seen)
 
     def store(self, seen: Situation) -> str:
         """Return actions that store the answer, dropping the oldest entry if memory is full."""
         visible, commands = seen.visible, seen.commands
-        record = show_record(seen.spec, seen.t, seen.values[seen.t])
+        record = show_record(seen.spec, seen.label, seen.values[seen.label])
         if "SEARCH" in commands:
-            return f"WRITE {seen.t}\n"
+            return f"WRITE {seen.label}\n"
         if "WRITE" in commands:
-            return (f"DROP {visible.records[0][0]}\n" if visible.free < 1 else "") + f"WRITE {seen.t}\n"
+            held = {t for t, _ in visible.records}
+            full = visible.free < 1 and seen.label not in held
+            return (f"DROP {visible.records[0][0]}\n" if full else "") + f"WRITE {seen.label}\n"
         if "NOTE" in commands:
             return ("DROP 1\n" if "DROP" in commands and visible.free <= len(record) else "") + f"NOTE {record}\n"
         return ""

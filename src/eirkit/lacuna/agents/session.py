@@ -30,6 +30,7 @@ from eirkit.lacuna.memories.memory import MemoryCall, MemoryResult
 from eirkit.lacuna.models.message import Message
 from eirkit.lacuna.models.model import ActionForm, NumberForm, Reply, Request
 from eirkit.lacuna.tasks.policy import Retention
+from eirkit.lacuna.tasks.standing import StandingValues
 from eirkit.lacuna.tasks.task import Payload, show_labels, show_values
 from eirkit.lacuna.tasks.view import PublicStep, PublicTask, Record, Visible
 from eirkit.records.events import ActionTaken, Decision
@@ -104,6 +105,7 @@ class TaskSession(Session):
         super().__init__(renderer)
         self.task, self.inject = task, inject
         self.shown_task = task.without_steps()
+        self.standing = StandingValues(task.spec, task.width) if task.workload.changes else None
 
     def _ignore(self, late: Iterable[Action | Fault]) -> None:
         """Log actions after the end of the run; they change nothing and do not count."""
@@ -198,6 +200,9 @@ class ControlledSession(TaskSession):
     def _look(self) -> Visible:
         step = self.task.steps[self._t - 1]
         submitted = self.submitted
+        if self.standing is not None:
+            for label in self.standing.arrive(step.t):
+                self._records[label] = label, self.standing.nothing
         missing = self.retention.missing(step.refs)
         # What was never answered cannot be lost.
         self._missing = tuple([r for r in missing if r in submitted]) if missing else missing
@@ -214,9 +219,11 @@ class ControlledSession(TaskSession):
 
     def _settle(self, step: PublicStep, values: Payload | None) -> None:
         self.retention.touch(step.refs)
+        if self.standing is not None:
+            self.standing.settle(step, values)
         if values is not None:
             self.submitted[step.t] = values
-            self._records[step.t] = step.t, values
+            self._records[step.label] = step.label, values
             if self.task.workload.stores(self.task.spec, step.t):
                 self.retention.admit(step.t, step.t)
         self._visible = None

@@ -32,6 +32,11 @@ class Situation(Struct, frozen=True, gc=False):
         return self.visible.commands
 
     @property
+    def label(self) -> int:
+        """The record that the answer is the value of."""
+        return self.visible.step.label if self.visible.step is not None else self.t
+
+    @property
     def missing(self) -> tuple[int, ...]:
         return tuple([r for r in self.refs if r not in self.values])
 
@@ -74,16 +79,17 @@ def _with_notes(visible: Visible, values: dict[int, Payload], steps: tuple[int, 
     notes = visible.notes or ""
     if "SEARCH" in visible.commands:  # passages come after what is shown as records, the best first
         lacking = [t for t in steps if t not in values]
-        stated = _stated(notes.split("\n"), lacking, visible.task.width, best_first=True)
+        stated = _stated(visible, notes.split("\n"), lacking, best_first=True)
         rest = [t for t in lacking if t not in stated]
-        return values | stated | (_stated([notes], rest, visible.task.width) if rest else {})
-    return values | _stated(notes.split("\n"), steps, visible.task.width)
+        return values | stated | (_stated(visible, [notes], rest) if rest else {})
+    return values | _stated(visible, notes.split("\n"), steps)
 
 
 def _stated(
-    texts: list[str], steps: list[int] | tuple[int, ...] | range, width: int, *, best_first: bool = False
+    visible: Visible, texts: list[str], steps: list[int] | tuple[int, ...] | range, *, best_first: bool = False
 ) -> dict[int, Payload]:
     """Return what texts state for some steps, of which nothing is known: no value of a record is negative."""
+    width, now = visible.task.width, None if visible.step is None else visible.step.t
     unknown = (-1,) * width
-    stated = recognize(texts, dict.fromkeys(steps, unknown), best_first=best_first).stated
+    stated = recognize(texts, dict.fromkeys(steps, unknown), best_first=best_first, now=now).stated
     return {t: tuple(map(int, digits)) for t, digits in stated.items() if len(digits) == width}

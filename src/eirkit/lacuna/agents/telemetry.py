@@ -49,6 +49,7 @@ class Consultation(Struct, frozen=True, gc=False):
     unshown: tuple[str, ...] = ()  # what a search or recall returned beyond what is shown, best first
     unshown_ranks: tuple[int, ...] = ()  # of those, among all passages that came back, from 1
     asked: int | None = None  # passages that a search or recall asked for
+    kept: tuple[int, ...] = ()  # steps whose record was written before, and which the store has under their label
 
     @property
     def mislabeled(self) -> tuple[int, ...]:
@@ -164,6 +165,7 @@ def _consultation(entry: Consultation, texts: bool, before: tuple[str, ...] | No
         entry.unshown if texts else (),
         entry.unshown_ranks,
         entry.asked,
+        entry.kept,
     )
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
+from eirkit.lacuna.tasks.standing import standing_at
 from eirkit.lacuna.tasks.task import Payload, Step, TaskInstance, read_record
 from eirkit.lacuna.tasks.workload import Graph, Workload
 from eirkit.records.events import ActionTaken, Cause, Decision, Kind
@@ -61,6 +62,13 @@ def judge(
     judging = _Judge(task, workload, own)
     replaced: dict[int, Payload] = {}  # values recomputed so far
     verdicts = []
+    if workload.changes:
+        truth = {step.t: step.answer for step in task.steps}
+        for step, true_now, own_now in zip(task.steps, standing_at(task, truth), standing_at(task, own), strict=True):
+            judging.true, judging.own = true_now.values, own_now.values
+            judging.wrong = {r for r in step.refs if true_now.values[r] != own_now.values.get(r)}
+            verdicts.append(judging.verdict(step, by_step.get(step.t), replaced))
+        return tuple(verdicts)
     for step in task.steps:
         replaced.update(fetched.get(step.t, ()))
         verdicts.append(judging.verdict(step, by_step.get(step.t), replaced))
@@ -104,12 +112,13 @@ class _Judge:
     """Determines the causes for one run."""
 
     def __init__(self, task: TaskInstance, workload: Workload, own: Mapping[int, Payload]) -> None:
-        self.task, self.workload, self.own = task, workload, own
-        self.true = {step.t: step.answer for step in task.steps}
+        self.task, self.workload = task, workload
+        self.submitted = self.own = own
+        self.true: Mapping[int, Payload] = {step.t: step.answer for step in task.steps}
         self.wrong = {t for t, answer in self.true.items() if own.get(t) != answer}
 
     def verdict(self, step: Step, decision: Decision | None, replaced: Mapping[int, Payload]) -> Verdict:
-        submitted = self.own.get(step.t)
+        submitted = self.submitted.get(step.t)
         correct = submitted == step.answer
         sound = self.wrong.isdisjoint(step.refs)  # what it refers to is right
         own = step.answer if sound else self._operate(step, self.own)  # the operator on the agent's own answers

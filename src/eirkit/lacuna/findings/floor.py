@@ -120,7 +120,8 @@ def _take_in(stored: dict[int, None], one: Consultation, limit: int | None) -> N
         return
     for step in one.call.steps:
         stored.pop(step, None)
-        stored[step] = None
+        if one.call.verb == "write":
+            stored[step] = None
     while limit is not None and len(stored) > limit:
         del stored[next(iter(stored))]
 

@@ -434,11 +434,17 @@ def diagnose(
     sought = sum(outcomes[outcome] for outcome in OUTCOMES if outcome not in NOT_ASKED)
     said: dict[Outcome, str] = {
         "not_stored": "no longer has what is written, held to h records" if limited else "loses what is written",
+        "lost": "loses what it had stored",
         "not_found": "does not find what it holds",
+        "contradicted_value": "contradicts itself: returns a wrong value beside the right one",
         "other_value": "returns a wrong value",
         "swapped_value": "returns another label's value",
         "cut_value": "returns a cut value",
-        "stale_value": "returns an outdated value",
+        "foreign_value": "returns another user's value",
+        "stale_value": "returns an outdated value, though it holds the new one",
+        "not_overwritten": "keeps an outdated value: what is written again is lost",
+        "deleted_value": "returns what was deleted",
+        "expired_value": "returns what has expired as if it held",
         "unclear": "leaves it unclear whether the value was returned",
     }
     found = [

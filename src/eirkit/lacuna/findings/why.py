@@ -17,7 +17,7 @@ from eirkit.lacuna.findings.causes import Spread, Verdict, spread_of
 from eirkit.lacuna.findings.conversation_measures import ANSWER_CAUSE_MEASURES, SYMPTOM_MEASURES
 from eirkit.lacuna.findings.fates import Lookups
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, KIND_MEASURES, OUTCOME_MEASURES
-from eirkit.lacuna.tasks.generation import needs_of
+from eirkit.lacuna.tasks.generation import needs_of, prepare
 from eirkit.lacuna.tasks.task import Payload, TaskInstance, show_label, show_values
 from eirkit.measures import Measure
 from eirkit.records.events import ActionTaken, Cause, Decision, Kind
@@ -196,7 +196,13 @@ class StepExplainer:
         self.task, self.verdicts, self.actions = task, verdicts, actions
         self.memory, self.limit = memory, limit
         self.decisions = {decision.t: decision for decision in decisions}
-        self.lookups = None if consultations is None else Lookups(decisions, list(verdicts.values()), consultations)
+        self.lookups = (
+            None
+            if consultations is None
+            else Lookups(
+                decisions, list(verdicts.values()), consultations, task if prepare(task.spec).changes else None
+            )
+        )
         self.own = {t: decision.values for t, decision in self.decisions.items() if decision.values is not None}
 
     def card(self, t: int) -> WhyCard:
@@ -336,11 +342,12 @@ class _RecordStory:
 
         The first passage about a label counts, so a wrong value before the right one is what came back.
         """
-        own = {self.r: self.run.own[self.r]} if self.r in self.run.own else {}
+        values = self.run.own if self.run.lookups is None else self.run.lookups.right(self.decision.t)
+        own = {self.r: values[self.r]} if self.r in values else {}
         right = self.fate in RETURNED
         for one in self.searches:
             for rank, passage in enumerate(one.passages, 1):
-                seen = recognize((passage,), own)
+                seen = recognize((passage,), own, now=one.t)
                 if self.r in (seen.present if right else seen.stated):
                     return rank, len(one.passages), passage
         return None, sum(len(one.passages) for one in self.searches), None

@@ -145,6 +145,7 @@ class AdaptedMemory(MemoryWrapper):
         super().__init__(system)
         self._thread = WorkerThread(type(system).__name__)
         self._scrub = Scrubber()
+        self._is_settled = True
 
     async def setup(self) -> None:
         self._scrub = Scrubber.of_environment(os.environ)
@@ -154,10 +155,14 @@ class AdaptedMemory(MemoryWrapper):
         await self._perform("reset", scope)
 
     async def write(self, item: Item) -> None:
+        self._is_settled = False
         await self._perform("write", item)
 
     async def flush(self) -> None:
         await self._perform("flush")
+        if not self._is_settled:
+            await asyncio.sleep(float(getattr(self.system, "delay_seconds", 0.0)))
+        self._is_settled = True
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         return self._scrubbed(await self._perform("search", query, limit))
@@ -167,6 +172,7 @@ class AdaptedMemory(MemoryWrapper):
         return None if text is None else self._scrub.text(text)
 
     async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        self._is_settled = False
         await self._perform("observe", messages, session, at)
 
     async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
@@ -177,6 +183,7 @@ class AdaptedMemory(MemoryWrapper):
         return None if held is None else [self._scrub.text(text) for text in held]
 
     async def forget(self, label: str) -> None:
+        self._is_settled = False
         await self._perform("forget", label)
 
     async def reopen(self, scope: str) -> None:

@@ -254,6 +254,7 @@ class ProcessMemory(MemorySystem):
         self.most_records: int | None = None
         self._process: KeptProcess | None = None
         self._own: frozenset[str] = frozenset()  # the optional methods that the system has
+        self._is_settled = True  # nothing was written since the last flush
         self._scrub = Scrubber()
 
     async def setup(self) -> None:
@@ -269,15 +270,20 @@ class ProcessMemory(MemorySystem):
         await self._ask("reset", scope)
 
     async def write(self, item: Item) -> None:
+        self._is_settled = False
         await self._ask("write", item.label, item.text)
 
     async def write_together(self, items: Sequence[Item]) -> None:
         """Let the system write several records at the same time, as far as it waits while it writes."""
+        self._is_settled = False
         await self._ask("write_together", *((item.label, item.text) for item in items))
 
     async def flush(self) -> None:
         if "flush" in self._own:
             await self._ask("flush")
+        if not self._is_settled:
+            await asyncio.sleep(self.delay_seconds)
+        self._is_settled = True
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         return self._received(await self._ask("search", query, limit))
@@ -287,6 +293,7 @@ class ProcessMemory(MemorySystem):
         return None if found is None else self._scrub.text(found)
 
     async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        self._is_settled = False
         await self._ask("observe", [(one.role, one.content) for one in messages], session, at)
 
     async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
@@ -297,6 +304,7 @@ class ProcessMemory(MemorySystem):
         return None if held is None else [self._scrub.text(text) for text in held]
 
     async def forget(self, label: str) -> None:
+        self._is_settled = False
         await self._ask("forget", label)
 
     async def restart(self, scope: str) -> None:

@@ -268,6 +268,11 @@ def recall_writes(plan: MemoryPlan) -> bool:
     return writes_on_recall(kind_of(plan.name, _own_settings(plan)), plan.settings)
 
 
+def forgets(plan: MemoryPlan) -> bool:
+    """True if a system can remove a record."""
+    return can_forget(kind_of(plan.name, _own_settings(plan)))
+
+
 def sees_truth(name: str) -> bool:
     """True if a system is made for each task from the task's true results."""
     return hasattr(kind_of(name), "for_task")
@@ -307,6 +312,10 @@ class LimitedMemory(MemoryWrapper):
     async def reset(self, scope: str) -> None:
         self._order = {}
         await self.system.reset(scope)
+
+    async def forget(self, label: str) -> None:
+        self._order.pop(label, None)
+        await self.system.forget(label)
 
     async def write(self, item: Item) -> None:
         if item.label in self._order:  # a system may otherwise keep both versions

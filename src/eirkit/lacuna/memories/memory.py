@@ -31,12 +31,13 @@ _PYTHON = re.compile(r"(>=|<)\d+\.\d+(,(>=|<)\d+\.\d+)*")
 class MemoryCall:
     """A call that a session makes to the external memory."""
 
-    verb: Literal["write", "search", "observe", "recall"]
-    text: str  # the record to write, the query, what was said, or the question
+    verb: Literal["write", "forget", "search", "observe", "recall"]
+    text: str  # the record to write, the label to forget, the query, what was said, or the question
     steps: tuple[int, ...] = ()  # steps whose record is written or searched for
     messages: tuple[Message, ...] = ()  # to observe
     session: str = ""  # in which they were said
     at: str = ""  # the day of the session or of the question, as 2031-01-06
+    check: tuple[int, ...] = ()  # steps whose record was written since the last search, to be looked up after this one
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from eirkit.lacuna.tasks.task import GeneratedTask, TaskInstance, show_record
 from eirkit.records.runs import MemoryProfile
 
 ModelMaker = Callable[[str, ModelOptions], Model]
+CROWD = "eirkit.lacuna.memories.crowd"
 TIMEOUT = "timeout_seconds"  # a setting of eirkit, not of the system
 
 
@@ -59,6 +60,8 @@ class MemoryFactory(Protocol):
 
     def sees_truth(self, name: str) -> bool: ...
 
+    def forgets(self, plan: MemoryPlan) -> bool: ...
+
 
 def memory_factory() -> MemoryFactory:
     """Return what makes memory systems; it is imported with the first of them."""
@@ -93,22 +96,30 @@ class MemoryPool:
         Args:
             goes_on: with the scope as another run has left it, which must be open.
         """
-        key = _key(plan)
-        memory = self._open.get(key)
+        users = [_key(plan)]
+        users += [f"{users[0]} {user}" for user in range(2, _users(task) + 1)]
         factory = memory_factory()
-        if memory is None or factory.sees_truth(plan.name):  # what may see the answers of a task is made for each task
+        if users[0] not in self._open or factory.sees_truth(plan.name):  # made for each task if it may see its answers
             await self.close()
-            memory = self._open[key] = factory.make_memory(plan, _truth(task), self.make)
-            await self._set_up(key, memory)
         try:
-            if not goes_on:
-                self._runs.pop(key, None)
-                await call_with_timeout(plan.seconds, "reset", memory.reset, run)
-                self._runs[key] = run
+            for user, key in enumerate(users, 1):
+                if key not in self._open:
+                    self._open[key] = factory.make_memory(plan, _truth(task), self.make)
+                    await self._set_up(key, self._open[key])
+                if not goes_on:
+                    self._runs.pop(key, None)
+                    scope = run if user == 1 else f"{run}-user-{user}"
+                    await call_with_timeout(plan.seconds, "reset", self._open[key].reset, scope)
+                    self._runs[key] = run
+            memory, *others = (self._open[key] for key in users)
+            if others:
+                crowd = import_module(CROWD).CrowdedMemory
+                memory = crowd(memory, others, str(task.spec.seed), deletes=factory.forgets(plan))
             yield memory
         except BaseException as error:
-            if _leaves_it_unsound(error):
-                await self._leave(key)  # the failure of a model does not affect the store
+            if _leaves_it_unsound(error):  # the failure of a model does not affect the store
+                for key in users:
+                    await self._leave(key)
             raise
 
     async def _set_up(self, key: str, memory: MemorySystem) -> None:
@@ -119,8 +130,10 @@ class MemoryPool:
             raise
 
     async def _leave(self, key: str) -> None:
-        memory = self._open.pop(key)
+        memory = self._open.pop(key, None)
         self._runs.pop(key, None)
+        if memory is None:
+            return
         with suppress(Exception):  # the original error is already being raised
             await call_with_timeout(TEARDOWN_SECONDS, "teardown", memory.teardown)
 
@@ -143,6 +156,11 @@ def _leaves_it_unsound(error: BaseException) -> bool:
     """True if a system must not be used again because it failed itself or was interrupted."""
     side = error.side if isinstance(error, PluginError) else None
     return side == "memory" or isinstance(error, StoreError) or not isinstance(error, Exception)
+
+
+def _users(task: GeneratedTask) -> int:
+    """Return how many users of the system work at the same time."""
+    return task.spec.users if isinstance(task, TaskInstance) and any(step.target for step in task.steps) else 1
 
 
 def _truth(task: GeneratedTask) -> dict[str, str]:

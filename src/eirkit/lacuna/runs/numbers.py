@@ -97,7 +97,11 @@ class NumberTasks(TaskFamily[TaskSpec, TaskInstance]):
         behavior: dict[str, int] = {}
         if not access.is_controlled:
             behavior = asdict(measure_behavior(needs_of(task), actions, decisions, verdicts))
-        return Judgment(verdicts, behavior, count_fates(decisions, verdicts, trace.consultations))
+        return Judgment(
+            verdicts,
+            behavior,
+            count_fates(decisions, verdicts, trace.consultations, task if self.workload.changes else None),
+        )
 
     def rejudge(self, task: TaskInstance, trace: Trace) -> tuple[Verdict, ...]:
         return judge(task, self.workload, trace.decisions, trace.actions)

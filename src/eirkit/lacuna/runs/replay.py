@@ -230,7 +230,7 @@ def _consultation(
     is_cut = bool(event.unshown) or len(passages) == limit or any(len(text) >= LONGEST_PASSAGE for text in passages)
     if event.returned_characters < whole or (event.returned_characters != whole and not is_cut):
         raise DiffersError(f"the length of what its memory returned at step {t} is wrong")
-    lacking, stated, uncertain = lacking_in(call, passages, records) if call.verb == "search" else ((), (), ())
+    lacking, stated, uncertain = lacking_in(call, passages, records, t) if call.verb == "search" else ((), (), ())
     return Consultation(
         t,
         call,
@@ -247,6 +247,7 @@ def _consultation(
         event.unshown,
         event.unshown_ranks,
         event.asked,
+        event.kept,
     )
 
 

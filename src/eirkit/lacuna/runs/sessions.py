@@ -67,7 +67,11 @@ def _cache(policy: str) -> Maker:
 
 
 def _external(access: Access, public: PublicTask, outlook: Outlook) -> Condition:
-    return ExternalOnly() if access.panel == STRICT else External(_retention("window", access, outlook))
+    made = ExternalOnly() if access.panel == STRICT else External(_retention("window", access, outlook))
+    plan = plan_of(access)
+    if "delete" in public.workload.kinds(public.spec) and plan is not None and memory_factory().forgets(plan):
+        made.allow_forgetting()
+    return made
 
 
 def _compaction(access: Access, public: PublicTask, outlook: Outlook) -> Condition:

@@ -27,7 +27,7 @@ VALUES = (2, 3)
 STEPS = (2, 3, 4, 5)
 WINDOWS = (1, 2, 3)
 FAN_INS = (1, 2)
-DIALS_TRIED = (  # of records that change
+DIALS_TRIED: tuple[dict[str, Any], ...] = (  # of records that change
     {"overwrites": 50},
     {"deletes": 50},
     {"overwrites": 40, "deletes": 30},

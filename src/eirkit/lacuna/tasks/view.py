@@ -20,6 +20,12 @@ class PublicStep(Struct, frozen=True, gc=False):
     kind: Kind
     input: Payload | None
     refs: tuple[int, ...]
+    target: int = 0  # the record that it changes; 0: none
+
+    @property
+    def label(self) -> int:
+        """The record that its answer is the value of."""
+        return self.target or self.t
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,5 +91,5 @@ class ProbeView(Struct, frozen=True, gc=False):
 
 def publish(task: TaskInstance, workload: Workload) -> PublicTask:
     """Return the public part of a task."""
-    steps = tuple(PublicStep(s.t, s.kind, s.input, s.refs) for s in task.steps)
+    steps = tuple(PublicStep(s.t, s.kind, s.input, s.refs, s.target) for s in task.steps)
     return PublicTask(task.spec, workload, steps, workload.width(task.spec))

@@ -95,7 +95,7 @@ class NumberView(TaskView[TaskInstance]):
     def _explainer(self) -> StepExplainer:
         decisions, access = list(self.decisions.values()), self.record.setting.access
         limit = access.h if access.panel == STRICT else None
-        calls = recorded_consultations(self.events, decisions)
+        calls = recorded_consultations(self.events, decisions, self.task)
         return StepExplainer(self.task, decisions, self.verdicts, self.actions, calls, access.memory, limit)
 
     def step(self, t: int) -> Step:
