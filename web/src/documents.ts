@@ -533,6 +533,11 @@ export interface Task {
   k: number;
   queries: string;
   warm_up: number;
+  overwrites?: number;
+  deletes?: number;
+  expiry?: number;
+  users?: number;
+  rereads?: number;
 }
 
 // The parameters of conversations, without their seed; `ConversationSpec` explains each.
@@ -991,7 +996,7 @@ export interface ShownAction {
 
 // One call to the memory.
 export interface MemoryCall {
-  verb: "observe" | "recall" | "search" | "write";
+  verb: "forget" | "observe" | "recall" | "search" | "write";
   passages: number;
   latency_seconds: number;
   lacking: number[];
