@@ -22,8 +22,9 @@ from eirkit.vestige.trajectory import FileRead, FileWrite, Lines, RecordedTurn, 
 from eirkit.vestige.viewer_output import names_file, numbered, without_number
 
 Source = Literal["shown", "echoed", "written", "put back", "quoted"]
-_ECHO = "the result of running `cat -n` on a snippet of "  # in the result of an edit, before lines of the new version
-_ECHOED = 2_000  # characters in which a result says that
+# Before lines of the new version in the result of an edit, as Claude Code until 2.1 and as Gemini CLI say it.
+_NUMBERED_ECHO = ". Here's the result of running `cat -n` on a snippet of the edited file:\n"
+_PLAIN_ECHO = " Here is the updated code:\n"
 _OF_TURNS: tuple[Source, ...] = ("shown", "echoed", "written")
 _MOST_SHOWN = 2_000  # lines that some viewers show of a file unasked; a longer one may go on
 
@@ -203,6 +204,9 @@ class File:
             tail += 1
         self._drop(old[head : len(old) - tail])
         whole, by = set(added.split("\n")), len(new) - len(old)
+        for line in (*old[:head], *old[len(old) - tail :]):
+            if line.text in whole:
+                line.brought.append(message)
         own = [
             Line(text, normalized_line(text), [message] if text in whole else [])
             for text in new[head : len(new) - tail]
@@ -334,14 +338,17 @@ class Ledger:
 
     def _echo(self, turn: Turn) -> None:
         """Add the lines around an edit that its result shows."""
+        message = Message(turn.number, "echoed")
         for call in turn.recorded.calls:
-            if _ECHO in call.output[:_ECHOED]:
-                told = call.output[:_ECHOED]
-                for path in {write.path for write in turn.writes if names_file(told, write.path)}:
-                    lines = numbered(call.output)
-                    view = FileRead(path, lines=lines, requested=Lines(min(lines), max(lines))) if lines else None
-                    if view is not None:
-                        self.show(Message(turn.number, "echoed"), view)
+            told, found, rest = call.output.partition(_NUMBERED_ECHO)
+            told, found, rest = (told, found, rest) if found else call.output.partition(_PLAIN_ECHO)
+            for path in {write.path for write in turn.writes if found and names_file(told, write.path)}:
+                lines = numbered(rest) if found == _NUMBERED_ECHO else None
+                if lines:
+                    self.show(message, FileRead(path, lines=lines, requested=Lines(min(lines), max(lines))))
+                elif found == _PLAIN_ECHO:
+                    text = rest.removeprefix("...\n").removesuffix("\n...")
+                    self.show(message, FileRead(path, content=text, requested=Lines(1, 0)))
 
     def clear(self, kept: Collection[int] = ()) -> None:
         """Drop everything but the messages of some turns."""

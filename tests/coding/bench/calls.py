@@ -9,12 +9,16 @@ from tests.coding.bench.server import Call
 from tests.coding.bench.session import Step
 
 
+def _length(step: Step) -> int:
+    return step.lines[1] - step.lines[0] + 1 if step.lines else 0
+
+
 def claude_call(step: Step, project: Path) -> Call:
     """Return the call with which Claude performs a step."""
     path = str(project / step.path)
     if step.kind == "view":
         first, last = step.lines or (1, 2000)
-        return "Read", {"file_path": path, **({"offset": first, "limit": last} if step.lines else {})}
+        return "Read", {"file_path": path, **({"offset": first, "limit": last - first + 1} if step.lines else {})}
     if step.kind == "edit":
         return "Edit", {"file_path": path, "old_string": step.old, "new_string": step.new}
     if step.kind == "search":
@@ -55,7 +59,7 @@ def opencode_call(step: Step, project: Path) -> Call:
     """Return the call with which Opencode performs a step."""
     path = str(project / step.path)
     if step.kind == "view":
-        part = {"offset": step.lines[0], "limit": step.lines[1]} if step.lines else {}
+        part = {"offset": step.lines[0], "limit": _length(step)} if step.lines else {}
         return "read", {"filePath": path, **part}
     if step.kind == "edit":
         return "edit", {"filePath": path, "oldString": step.old, "newString": step.new}
@@ -86,7 +90,7 @@ def qwen_call(step: Step, project: Path) -> Call:
     """Return the call with which Qwen performs a step."""
     path = str(project / step.path)
     if step.kind == "view":
-        part = {"offset": step.lines[0] - 1, "limit": step.lines[1]} if step.lines else {}
+        part = {"offset": step.lines[0] - 1, "limit": _length(step)} if step.lines else {}
         return "read_file", {"file_path": path, **part}
     if step.kind == "edit":
         return "edit", {"file_path": path, "old_string": step.old, "new_string": step.new}
@@ -127,7 +131,7 @@ def kimi_call(step: Step, project: Path) -> Call:
     if step.kind == "view":
         return "Read", {
             "path": path,
-            **({"line_offset": step.lines[0], "n_lines": step.lines[1]} if step.lines else {}),
+            **({"line_offset": step.lines[0], "n_lines": _length(step)} if step.lines else {}),
         }
     if step.kind == "edit":
         return "Edit", {"path": path, "old_string": step.old, "new_string": step.new}

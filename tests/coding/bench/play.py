@@ -1,7 +1,7 @@
-"""Plays the session with one agent: `python -m tests.coding.bench.play AGENT PACKAGES FOLDER [GUARD TIMES SESSION]`.
+"""Plays a session with an agent: `python -m tests.coding.bench.play AGENT PACKAGES FOLDER [GUARD TIMES SESSION]`.
 
-GUARD is `guard` or `trial`, where the live guard is installed first, or `none`; TIMES is how many sessions are played,
-one after the other; SESSION is which one.
+GUARD is `guard` or `trial`, where the live guard is installed first, or `none`; TIMES is how many sessions are
+played, one after the other; SESSION is which one.
 
 It starts itself again in a network namespace in which only loopback exists, so that an agent reaches the scripted
 server and nothing else.

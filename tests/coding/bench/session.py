@@ -82,7 +82,8 @@ LONG: tuple[Phase, ...] = (
         (Step("shell", "cat lexer.py"),),
         (PHASE_ONE[2],),
         (Step("shell", "python3 test_calc.py"),),
-        (Step("view", path="parser.py"), Step("view", path="test_calc.py")),
+        (Step("view", lines=(70, 95)),),
+        (Step("view", path="parser.py", lines=(1, 30)), Step("view", path="test_calc.py")),
         (Step("search", "TOKEN_1", path="lexer.py"), Step("shell", "sed -n '15,25p' calc.py")),
     ),
     (

@@ -12,7 +12,7 @@ from tests.coding.bench.play import REQUESTS
 from tests.coding.bench.session import FILES, Phase
 
 _FIRST_LINES = 12  # characters from which on a line of the project is distinctive
-_MATCHED = ("  Line ", "L")  # before the numbers that agents' own search tools print
+_MATCHED = ("Output: ", "  Line ", "L")  # what Gemini CLI and the agents' own search tools print before a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _lines(on_disk: Mapping[str, str], texts: list[str]) -> dict[str, frozenset[str]]:
-    present = {bare(line) for text in texts for line in text.split("\n")}
+    present = {bare(line) for text in texts if "Traceback" not in text for line in text.split("\n")}
     return {name: frozenset(present & telling(text.split("\n"))) for name, text in on_disk.items()}
 
 

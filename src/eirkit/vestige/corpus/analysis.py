@@ -38,7 +38,7 @@ from eirkit.records.analysis import (
 from eirkit.vestige.actions.touches import coverage_of, interpret
 from eirkit.vestige.audits.anomalies import anomalies
 from eirkit.vestige.audits.clipping import clipped_views, clipping_group, hidden_lines
-from eirkit.vestige.audits.compaction import break_costs, dropped_states
+from eirkit.vestige.audits.compaction import break_costs, break_cuts, dropped_states
 from eirkit.vestige.audits.instructions import instruction_fates
 from eirkit.vestige.audits.occupancy import ContextWindows, occupancy
 from eirkit.vestige.audits.reread import cells, gaps, intervals
@@ -109,7 +109,7 @@ def analyze(trajectory: Trajectory, patch: Patch | None, options: AnalysisOption
     clips = clipped_views(trajectory, goal.paths)
     hidden = hidden_lines(trajectory, old_lines(goal.patch, goal.paths))
     check_time()
-    dropped = dropped_states(trajectory, _live_at_breaks(goal, measured), count)
+    dropped = dropped_states(trajectory, _live_at_breaks(trajectory, goal, measured), count)
     tools = coverage_of(trajectory.recording, trajectory.unclear_calls)
     check_time()
     return AnalyzedRun(
@@ -248,15 +248,15 @@ def _tells_need(goal: Goal, run: MeasuredRun) -> bool:
     return run.needed.sinks > 0
 
 
-def _live_at_breaks(goal: Goal, run: MeasuredRun) -> dict[int, dict[str, int]]:
-    """Return what was live at each compaction, in tokens that had been shown before it.
+def _live_at_breaks(trajectory: Trajectory, goal: Goal, run: MeasuredRun) -> dict[int, dict[str, int]]:
+    """Return what was live at each break, with the cost of its state.
 
     Where the goal is only what the run edited, every later use counts, because a long session serves many goals.
     """
-    needed = run.used if goal.source == "own-edits" else run.needed
+    needed, costs = run.used if goal.source == "own-edits" else run.needed, run.shown.costs
     return {
         cut: {run.graph.paths[state]: costs[state] for state in live_at(run.graph, needed, cut, "seen")}
-        for cut, costs in run.shown.at_breaks.items()
+        for cut in break_cuts(trajectory)
     }
 
 

@@ -7,7 +7,7 @@ docs/vestige-demand.md defines what counts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import compress, islice
 from math import ceil
 from operator import eq
@@ -28,7 +28,6 @@ class ObservedCosts:
     costs: Sequence[int]  # tokens by state
     read_tokens: Sequence[Sequence[int]]  # by turn and read
     repeated: Sequence[Sequence[float]]  # by turn and read: the share of it that was shown before at this version
-    at_breaks: Mapping[int, Mapping[int, int]] = field(default_factory=dict)  # by cut and state: tokens shown before it
 
 
 def read_tokens(read: FileRead, count: Counter) -> int:
@@ -40,35 +39,26 @@ def read_tokens(read: FileRead, count: Counter) -> int:
     return count("\n".join(read.lines.values())) if read.lines else 0
 
 
-def observe(
-    graph: ActionGraph, turns: Sequence[Turn], count: Counter, breaks: Mapping[int, Sequence[int]] | None = None
-) -> ObservedCosts:
-    """Return the costs of all states and reads of a run, in one pass.
-
-    Args:
-        breaks: by cut, the states whose costs are wanted as far as they had been shown by then.
-    """
-    at_breaks: dict[int, dict[int, int]] = {}
-    ledger = _Ledger(len(graph.paths), count)
+def observe(graph: ActionGraph, turns: Sequence[Turn], count: Counter) -> ObservedCosts:
+    """Return the costs of all states and reads of a run, in one pass."""
+    observed = _Observed(len(graph.paths), count)
     current: dict[str, int] = {}
     tokens: list[Sequence[int]] = [()] * len(turns)
     repeated: list[Sequence[float]] = [()] * len(turns)
     for place, turn in enumerate(turns):
-        if breaks and place + 1 in breaks:
-            at_breaks[place + 1] = {state: ledger.known(state) for state in breaks[place + 1]}
         if turn.reads:
             consumed = graph.reads[place]
             tokens[place] = sizes = [read_tokens(read, count) for read in turn.reads]
-            repeated[place] = list(map(ledger.see, consumed, turn.reads, sizes))
+            repeated[place] = list(map(observed.see, consumed, turn.reads, sizes))
             current.update((graph.paths[state], state) for state in consumed)
         for write, state in zip(turn.writes, graph.writes[place], strict=True):
-            ledger.write(state, current.get(write.path), write)
+            observed.write(state, current.get(write.path), write)
             current[write.path] = state
         if turn.writes:
             for read in turn.reads:
                 if read.rewritten:
-                    ledger.note(current[read.path], read)
-    return ObservedCosts([ledger.cost(state) for state in range(len(graph.paths))], tokens, repeated, at_breaks)
+                    observed.note(current[read.path], read)
+    return ObservedCosts([observed.cost(state) for state in range(len(graph.paths))], tokens, repeated)
 
 
 def _is_unnumbered(content: str | None, lines: Mapping[int, str]) -> bool:
@@ -114,14 +104,13 @@ def _shown_shifted(lines: Mapping[int, str], shown: Mapping[int, str]) -> list[s
     return []
 
 
-class _Ledger:
+class _Observed:
     """What has been observed of every state so far."""
 
     def __init__(self, states: int, count: Counter) -> None:
         self._count = count
         self._observed: list[int | None] = [None] * states  # tokens of the largest content
         self._derived = [0] * states  # of edited states: tokens derived from the version before and the edits
-        self._inherited = [0] * states  # the same, from all that was known of the version before
         self._lines: dict[int, dict[int, str]] = {}  # lines seen by number, where that is known
         self._noted: dict[int, dict[int, str]] = {}  # lines that the turn which wrote the state showed
         self._united: dict[int, int] = {}  # tokens of those lines
@@ -193,22 +182,13 @@ class _Ledger:
             self._derive(state, 0)
         elif write.kind == "edit" and not (before == state and write.added is None and write.removed is None):
             change = self._count(write.added or "") - self._count(write.removed or "")
-            inherited = 0 if before is None else self.known(before)
             self._derive(state, (0 if before is None else self.cost(before)) + change)
-            self._inherited[state] = max(0, inherited + change)
 
     def cost(self, state: int) -> int:
         observed, united = self._observed[state], self._united.get(state)
         if observed is None and united is None:
             return self._derived[state]
         return max(observed or 0, united or 0)
-
-    def known(self, state: int) -> int:
-        """Return what the run knows of a state: what it saw of it, or of the version before and did not change.
-
-        A look at some lines of an edited file adds nothing to what was seen of the others.
-        """
-        return max(self.cost(state), self._inherited[state])
 
     def _derive(self, state: int, tokens: int) -> None:
         # Several writes of one turn make one version: content shown by an earlier one is not final.

@@ -96,10 +96,7 @@ def measure_touches(
     graph = build(zip(reads, writes, strict=True), kinds, shown_at)
     used = slice_to(graph, None, edit_aware=edit_aware)
     needed = used if goal is None else slice_to(graph, goal.paths, goal.segments, edit_aware=edit_aware)
-    breaks = {
-        turn.number: live_at(graph, used, turn.number, "seen") for turn in turns if turn.recorded.broken is not None
-    }
-    shown = observe(graph, turns, count, breaks)
+    shown = observe(graph, turns, count)
     costs, judged = shown.costs, [True] * len(turns) if goal is None else goal.judged(len(turns))
     seen = demand(graph, needed, costs, "seen")
     paper = seen if paper_goal is None else demand(graph, slice_to(graph, paper_goal.paths), costs, "seen")
