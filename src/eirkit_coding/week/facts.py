@@ -59,6 +59,7 @@ class ContextLoss(Struct, frozen=True, gc=False):
     trigger: Trigger  # who started it
     manual_compactions: int
     automatic_compactions: int
+    file_tokens: int  # of all files that the run had read or written since the break before
 
 
 class InstructionLoss(Struct, frozen=True, gc=False):
@@ -168,7 +169,15 @@ class _RunFacts:
         names += ("trigger", "manual_compactions", "automatic_compactions")
         for turn, *counts in self._rows("breaks", names):
             if about := self._about(turn):
-                yield ContextLoss(*about, *counts)
+                yield ContextLoss(*about, *(*counts, self._file_tokens(turn)))
+
+    def _file_tokens(self, cut: int) -> int:
+        since = max((turn for (turn,) in self._rows("breaks", ("cut",)) if turn < cut), default=0)
+        sizes: dict[str, int] = {}
+        for turn, path, tokens in self._rows("actions", ("turn", "path", "tokens")):
+            if since <= turn < cut and tokens:
+                sizes[path] = max(tokens, sizes.get(path, 0))
+        return sum(sizes.values())
 
     def instructions(self) -> Iterator[InstructionLoss]:
         names = ("cut", "survival", "kind", "text", "broken_turn", "broken_by")

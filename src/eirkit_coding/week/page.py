@@ -23,7 +23,16 @@ from eirkit.vestige.model_names import name_in, plain_name
 from eirkit.vestige.sources.documents import complaints
 from eirkit_coding.week.bill import Money, Pricing
 from eirkit_coding.week.responses import Response
-from eirkit_coding.week.results import BillPart, FullestContext, GroupRow, PartKind, Week, WeekSums
+from eirkit_coding.week.results import (
+    BillPart,
+    Bounds,
+    FullestContext,
+    GroupRow,
+    PartKind,
+    Week,
+    WeekSums,
+    WindowRow,
+)
 
 NAMES = {"claude-code": "Claude Code", "codex": "Codex", "gemini-cli": "Gemini CLI", "opencode": "opencode"}
 MOST_DAYS = 14  # of which those without a response are listed, too
@@ -101,6 +110,7 @@ def week_document(week: Week, zone: tzinfo | None, command: str, then: str = "")
     ]
     details = (
         *(Section(table.title, (), (table,)) for table in _bill_tables(week) if table.rows),
+        *_window(week),
         Section("Everything by project, model and agent", (), tuple(_groups(week))),
         *(Section(table.title, (), (table,)) for table in _lists(week) if table.rows),
     )
@@ -206,7 +216,7 @@ KINDS = (
     ),
     _Kind(
         "cache writes, minutes",
-        "cache writes",
+        "cache writes, minutes",
         lambda sums: sums.cache_write_tokens - sums.cache_write_hour_tokens,
         lambda sums: None if sums.cache_write_usd is None else sums.cache_write_usd - (sums.cache_write_hour_usd or 0),
     ),
@@ -314,6 +324,66 @@ def _bill_tables(week: Week) -> Iterator[Table]:
         for one in week.bill.sessions
     ]
     yield Table("sessions", "Dearest sessions, with their largest costs", sessions, tuple(dear))
+
+
+def _window(week: Week) -> Iterator[Section]:
+    """Yield what smaller context windows would have saved, and whether that decides which to set."""
+    found = week.window
+    if not found.rows:
+        return
+    columns = (
+        Column("window", "window", role="name"),
+        Column("compactions", "compactions"),
+        Column("nothing", "$ saved if nothing is read again", figures=True),
+        Column("needed", "$ saved if all that is needed is", figures=True),
+    )
+    *others, recorded = found.rows
+    rows: list[dict[str, Cell]] = [
+        {
+            "window": f"{row.window_tokens:,}{' (recorded)' if row is recorded else ''}",
+            "compactions": row.compactions,
+            "nothing": _interval(row.nothing_again),
+            "needed": _interval(row.needed_again),
+        }
+        for row in found.rows
+    ]
+    note = (
+        "A replay of these sessions, with 95% intervals over sessions. As needed count "
+        f"{share(found.needed_share)} of what is cut, as of files at the recorded compactions. The recorded window "
+        "should save nothing: what its row says instead is the replay's error."
+    )
+    table = Table("windows", "", columns, tuple(rows), note)
+    yield Section("Which window to set", (_window_words(week, others),), (table,))
+
+
+def _window_words(week: Week, others: Sequence[WindowRow]) -> str:
+    found = week.window
+    if found.error_tokens is None:
+        return (
+            f"These logs do not decide it: {counted(week.total.compactions, 'compaction')} are too few to predict from."
+        )
+    known = (
+        f"what was read again after a compaction ({found.observed_tokens:,.0f} tokens on average) was predicted "
+        f"{found.error_tokens:,.0f} tokens off on average, over {found.predicted:,} compactions"
+    )
+    error = abs(found.rows[-1].nothing_again.usd)
+    agreed = [
+        row
+        for row in others
+        if row.nothing_again.sign == row.needed_again.sign != 0
+        and min(abs(row.nothing_again.usd), abs(row.needed_again.usd)) > error
+    ]
+    if not found.decides or not agreed:
+        why = known if not found.decides else "the two bounds differ in sign, or by less than the replay's error"
+        return f"These logs do not decide it: {why}. A trial that varies the window would."
+    best = max(agreed, key=lambda row: min(row.nothing_again.usd, row.needed_again.usd))
+    verb = "saved" if best.needed_again.sign > 0 else "cost"
+    low, high = sorted((abs(best.nothing_again.usd), abs(best.needed_again.usd)))
+    return f"{best.window_tokens:,} tokens would have {verb} ${low:,.2f} to ${high:,.2f}; {known}."
+
+
+def _interval(bounds: Bounds) -> str:
+    return f"{bounds.usd:,.2f} ({bounds.low:,.2f} to {bounds.high:,.2f})"
 
 
 def _between(part: BillPart) -> str:
@@ -475,15 +545,26 @@ def _missed(week: Week, zone: tzinfo | None) -> Iterator[str]:
 
 
 def _chart(week: Week) -> Chart:
-    days = tuple(row.day[5:] for row in week.days)
+    """Return what each day cost, by kind; its tokens where no price is known."""
+    is_short = len(week.days) <= MOST_DAYS
+    rows = [row for row in week.days if row.responses or is_short]
+    days = tuple(row.day[5:] if is_short else row.day for row in rows)
+    priced = bool(week.total.usd)
+
+    def amount(kind: _Kind, row: WeekSums) -> float:
+        return float((kind.usd(row) or 0.0) if priced else kind.tokens(row))
+
     series = tuple(
-        Series(kind.bars, "bars", days, tuple(float(kind.tokens(row)) for row in week.days)) for kind in KINDS
+        Series(kind.bars, "bars", days, tuple(amount(kind, row) for row in rows))
+        for kind in KINDS
+        if kind.tokens(week.total)
     )
-    most = max(week.days, key=lambda row: row.tokens)
-    described = f"Most tokens were used on {most.day}: {most.tokens:,}."
-    return Chart(
-        "by-day", "Tokens by day", described, Axis("day", "category"), Axis("tokens", low=0.0), series, stacked=True
-    )
+    most = max(rows, key=lambda row: (row.usd or 0.0) if priced else row.tokens)
+    if priced:
+        title, axis, described = "Money by day", "dollars", f"Most was spent on {most.day}: ${most.usd or 0.0:,.2f}."
+    else:
+        title, axis, described = "Tokens by day", "tokens", f"Most were used on {most.day}: {most.tokens:,}."
+    return Chart("by-day", title, described, Axis("day", "category"), Axis(axis, low=0.0), series, stacked=True)
 
 
 def _lists(week: Week) -> Iterator[Table]:

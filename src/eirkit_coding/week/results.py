@@ -207,6 +207,43 @@ class Bill(Struct, frozen=True):
     sessions: tuple[SessionBill, ...] = ()  # the dearest first
 
 
+class Bounds(Struct, frozen=True):
+    """Dollars saved, with the 95% interval over sessions."""
+
+    usd: float
+    low: float
+    high: float
+
+    @property
+    def sign(self) -> int:
+        """1 if all of it is saved, -1 if all of it is lost, else 0."""
+        return 1 if self.low > 0 else -1 if self.high < 0 else 0
+
+
+class WindowRow(Struct, frozen=True):
+    """What a context window would have saved."""
+
+    window_tokens: int
+    compactions: int  # if nothing is read again
+    nothing_again: Bounds
+    needed_again: Bounds
+
+
+class WindowAnswer(Struct, frozen=True):
+    """What smaller windows would have saved between two bounds; the last row is the recorded window."""
+
+    rows: tuple[WindowRow, ...] = ()
+    needed_share: float = 0.0  # of what is cut, that the second bound reads again
+    predicted: int = 0  # compactions of which it was foretold what was read again
+    observed_tokens: float = 0.0  # that were read again after a compaction, on average
+    error_tokens: float | None = None  # of the prediction, on average
+
+    @property
+    def decides(self) -> bool:
+        """Whether what was read again could be foretold better than by its own size."""
+        return self.error_tokens is not None and self.error_tokens < self.observed_tokens / 2
+
+
 class WeekSummary(Struct, frozen=True, kw_only=True):
     """The sums, the lists of what cost most, and what is worth doing."""
 
@@ -214,6 +251,7 @@ class WeekSummary(Struct, frozen=True, kw_only=True):
     before: WeekSums
     bill: Bill
     stated: StatedCosts
+    window: WindowAnswer
     days: tuple[DayRow, ...]
     projects: tuple[ProjectRow, ...]
     models: tuple[ModelRow, ...]

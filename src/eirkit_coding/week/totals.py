@@ -36,6 +36,7 @@ from eirkit_coding.week.results import (
     WeekSummary,
     WeekSums,
 )
+from eirkit_coding.week.windows import which_window
 
 LISTED = 10  # files, losses and instructions of each list
 ADVICE = 5
@@ -87,6 +88,8 @@ _Group = list[tuple[Event, Money | None]]  # events, with what they cost
 
 def _sums(group: _Group, unknown_responses: int = 0) -> WeekSums:
     """Return the sums over the events of a group; money stays exact until it is summed."""
+    if not group:
+        return WeekSums(unknown_responses=unknown_responses)
     responses = [(event, money) for event, money in group if isinstance(event, Response)]
     readings = [event for event, _ in group if isinstance(event, FileReading)]
     losses = [(event, money) for event, money in group if isinstance(event, ContextLoss)]
@@ -186,6 +189,7 @@ def sum_up(logs: Sequence[LogFacts], asked: WeekQuestion) -> WeekSummary:
         total=total,
         bill=bill,
         stated=_stated(requests),
+        window=which_window(requests, losses),
         before=_sums(earlier.total, sum(before.has(response.at) for response in unknown)),
         days=tuple(DayRow(day=day, **structs.asdict(_sums(groups.days[day]))) for day in days),
         projects=_rows(ProjectRow, "project", groups.projects, earlier.projects),
