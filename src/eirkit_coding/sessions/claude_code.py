@@ -29,7 +29,6 @@ from eirkit_coding.sessions.claude_prompts import ClaudePrompts, attached_file
 
 Entry = Mapping[str, Any]
 
-_CLEAR = "<command-name>/clear</command-name>"
 _COMMAND = "<command-"  # prefix of the record of a slash command; users may quote one
 # How lines of type `user` begin that no user wrote; a command of the user's own, with a message, is a prompt.
 _NOT_PROMPTS = (
@@ -337,7 +336,7 @@ def _take_user(builder: RunBuilder, entry: Entry) -> None:
         if not builder.is_broken:
             builder.break_off("compaction")
         builder.carry(text)
-    elif is_clear(entry):
+    elif is_command(entry, "clear"):
         builder.break_off("clear")
     else:
         if _is_prompt(entry, text):
@@ -347,10 +346,10 @@ def _take_user(builder: RunBuilder, entry: Entry) -> None:
         take_results(builder, content, mapping_of(entry.get("toolUseResult")))
 
 
-def is_clear(entry: Entry) -> bool:
-    """Return whether a line of type `user` is the record of `/clear`."""
+def is_command(entry: Entry, name: str) -> bool:
+    """Return whether a line of type `user` is the record of a slash command."""
     text = text_of(_content(entry))
-    return _CLEAR in text and text.lstrip().startswith(_COMMAND)
+    return f"<command-name>/{name}</command-name>" in text and text.lstrip().startswith(_COMMAND)
 
 
 def _is_prompt(entry: Entry, text: str) -> bool:

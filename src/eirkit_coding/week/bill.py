@@ -119,7 +119,7 @@ def _request(
     elif life is not None and response.at - used > life:
         cause = "expired"
     elif cut:
-        cause = "cleared"
+        cause = "resumed" if cut == "resumed" else "cleared"
     else:
         cause = "unexplained"
     return Request(response, money, before, again, paid - again * money.cached_token, cause, left_out_tokens)
@@ -151,7 +151,15 @@ _KINDS: tuple[tuple[PartKind, str, str], ...] = (
     ("input, not cached", "fresh_tokens", "fresh"),
     ("output", "output_tokens", "output"),
 )
-_PARTS: tuple[PartKind, ...] = ("sub-agents", "expired", "model changed", "cleared", "unexplained", "compacted")
+_PARTS: tuple[PartKind, ...] = (
+    "sub-agents",
+    "expired",
+    "model changed",
+    "cleared",
+    "resumed",
+    "unexplained",
+    "compacted",
+)
 
 
 def explain(requests: Collection[Request]) -> Bill:

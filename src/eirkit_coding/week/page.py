@@ -263,6 +263,7 @@ _PARTS: Mapping[PartKind, str] = {
     "expired": "paid again, cache expired",
     "model changed": "paid again, model changed",
     "cleared": "paid again, results cleared",
+    "resumed": "paid again, session resumed",
     "unexplained": "paid again, cause not logged",
     "compacted": "new context after compactions",
 }

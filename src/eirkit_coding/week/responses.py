@@ -26,13 +26,13 @@ from eirkit.vestige.formats.run_builder import (
 )
 from eirkit.vestige.sources.databases import MAGIC, has_columns, open_database, rows_of
 from eirkit.vestige.sources.documents import LogDocument
-from eirkit_coding.sessions.claude_code import is_clear
+from eirkit_coding.sessions.claude_code import is_command
 from eirkit_coding.sessions.opencode import TABLES, stored_messages
 
 Line = Mapping[str, Any]
 
 
-Cut = Literal["", "compaction", "clear", "results cleared"]
+Cut = Literal["", "compaction", "clear", "results cleared", "resumed"]
 
 
 class Response(Struct, frozen=True, gc=False):
@@ -50,7 +50,7 @@ class Response(Struct, frozen=True, gc=False):
     thread: str = ""  # the context that it belongs to: a session, or a sub-agent of one
     sub_agent: bool = False
     before: str | None = None  # the key of the response that its context continues; None: the last one of the thread
-    cut: Cut = ""  # what took a part out of the context since that response
+    cut: Cut = ""  # what took a part out of the context since that response, or changed its beginning
     summary_tokens: int = 0  # about: of the summary that has taken the context's place
     is_summary: bool = False  # itself the request for a summary
     stated_usd: float | None = None  # what the agent itself says that it cost
@@ -210,8 +210,10 @@ class _Claude(ResponseMeter):
         elif kind == "user" and line.get("isCompactSummary") is True:
             size = len(text_of(mapping_of(line.get("message")).get("content")))
             place = before._replace(cut="compaction", summary_tokens=round(size / CHARS_PER_TOKEN))
-        elif kind == "user" and is_clear(line):
+        elif kind == "user" and is_command(line, "clear"):
             place = before._replace(cut="clear")
+        elif kind == "user" and is_command(line, "exit"):
+            place = before._replace(cut=before.cut or "resumed")
         self.last[place.thread] = place
         if uuid := string_of(line.get("uuid")):
             self.lines.setdefault(uuid, place)

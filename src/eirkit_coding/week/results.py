@@ -146,6 +146,7 @@ PartKind = Literal[
     "expired",
     "model changed",
     "cleared",
+    "resumed",
     "unexplained",
     "compacted",
     "long reads",

@@ -116,7 +116,8 @@ def test_a_request_is_compared_with_the_one_that_its_context_continues() -> None
         line("system", "7", None, subtype="compact_boundary", logicalParentUuid="6"),
         line("user", "8", "7", isCompactSummary=True, message={"role": "user", "content": "s" * 400}),
         reply("9", "8"),
-        reply("10", "9"),
+        line("user", "e", "9", message={"role": "user", "content": "<command-name>/exit</command-name>"}),
+        reply("10", "e"),
         line("user", "11", None, message={"role": "user", "content": "<command-name>/clear</command-name>"}),
         reply("12", "11"),
     ):
@@ -130,7 +131,7 @@ def test_a_request_is_compared_with_the_one_that_its_context_continues() -> None
         "m-4": ("m-2", ""),
         "m-6": ("m-4", "results cleared"),
         "m-9": ("m-6", "compaction"),
-        "m-10": ("m-9", ""),
+        "m-10": ("m-9", "resumed"),
         "m-12": ("", "clear"),
     }
     assert [key for key, one in found.items() if one.sub_agent] == ["m-p2", "m-p3"]
