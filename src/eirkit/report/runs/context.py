@@ -175,13 +175,17 @@ def context_chart(points: Sequence[PromptPoint]) -> Chart:
     memories = sorted(
         (own for own in lines.values() if not own[0].is_text), key=lambda own: -max(one.accuracy for one in own)
     )
-    drawn = [*memories[:MOST_LINES], *(own for own in lines.values() if own[0].is_text)]
+    texts = sorted((own for own in lines.values() if own[0].is_text), key=lambda own: own[0].condition == WHOLE)
+    drawn = [*memories[:MOST_LINES], *texts]  # the whole conversation on top of an end that is as long
     floors = {point.floor_bytes for point in points} - {None}
     series = [_series(own) for own in drawn]
     if len(floors) == 1:  # the same tasks
         floor = next(iter(floors)) or 0.0
         series.append(Series(FLOOR.format(floor=floor), "rule", (floor / CHARACTERS_PER_TOKEN,), dashed=True))
-    note = "A line goes through the budgets of one memory, with 95% intervals over conversations."
+    note = (
+        "A line goes through the budgets of one memory, with 95% intervals over conversations. EIR is what a "
+        "store needs for all questions together; a prompt needs no more than its own question does."
+    )
     note += f" The {MOST_LINES} most accurate memories of {len(memories)}." if len(memories) > MOST_LINES else ""
     return Chart(
         "prompt-tokens",
