@@ -14,13 +14,14 @@ from eirkit.cli.command import NameList, option, options
 from eirkit.cli.options import SEEDS_HELP, SeedList, WorkloadName, task_options, workload_argument
 from eirkit.errors import UsageError
 from eirkit.lacuna.agents.reference import AGENTS
+from eirkit.lacuna.memories.budgets import check_budget
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.models.model import ModelOptions, models
 from eirkit.lacuna.runs.cells import READER
 from eirkit.lacuna.runs.values import read_memory_options, read_model_options
 from eirkit.lacuna.tasks.task import AnySpec, TaskSpec
 from eirkit.lacuna.tasks.workload import conversations, find_workload
-from eirkit.records.settings import NATIVE, PROTOCOLS, STRICT
+from eirkit.records.settings import DOCUMENTED, NATIVE, PROTOCOLS, STRICT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -185,19 +186,22 @@ class Chosen:
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     panel: str = NATIVE
+    budget: str = DOCUMENTED
 
     def plan(self, h: int) -> MemoryPlan:
         return MemoryPlan(self.name, self.settings, h if self.panel == STRICT else None)
 
 
 def memory_options(command: Command) -> Command:
-    """Add --memory and --panel; the command receives `memory`, which is None unless one was named.
+    """Add --memory, --panel and --budget; the command receives `memory`, which is None unless one was named.
 
     What --set says of it is taken from the `settings` of the command, which models get without it.
     """
 
     @wraps(command)
-    def with_memory(memory: str | None, panel: str | None, settings: Sequence[str], **given: Any) -> Any:
+    def with_memory(
+        memory: str | None, panel: str | None, budget: str | None, settings: Sequence[str], **given: Any
+    ) -> Any:
         own = [setting for setting in settings if "." in setting.partition("=")[0]]
         others = tuple(setting for setting in settings if setting not in own)
         chosen = None
@@ -205,9 +209,9 @@ def memory_options(command: Command) -> Command:
             if "," in memory:
                 raise UsageError("one memory at a time; run the command again for another")
             asked = read_memory_options(read_settings(own)[1], (memory,))
-            chosen = Chosen(memory, asked.get(memory, {}), panel or NATIVE)
-        elif own or panel:
-            raise UsageError("--panel and settings of a memory need one; add --memory NAME")
+            chosen = Chosen(memory, asked.get(memory, {}), panel or NATIVE, check_budget(budget or DOCUMENTED))
+        elif own or panel or budget:
+            raise UsageError("--panel, --budget and settings of a memory need one; add --memory NAME")
         return command(memory=chosen, settings=others, **given)
 
     return options(  # type: ignore[no-any-return]
@@ -218,7 +222,19 @@ def memory_options(command: Command) -> Command:
             help="A memory system; `eirkit doctor` lists them.  [default: none]",
         ),
         panel_option(click.Choice([NATIVE, STRICT])),
+        budget_option(str),
     )(with_memory)
+
+
+def budget_option(kind: Any) -> Callable[[Any], Any]:
+    """Return what adds --budget."""
+    return option(
+        "--budget",
+        type=kind,
+        group="Memory",
+        help="What a memory may put into a prompt: documented (its own number of passages), k=10 or tokens=2000 "
+        "(of four characters).  [default: documented]",
+    )
 
 
 def panel_option(kind: Any) -> Callable[[Any], Any]:

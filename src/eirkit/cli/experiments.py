@@ -147,7 +147,7 @@ def _setup(
     if memory is None:
         setup = RescueSetup(spec, held, policy or "fifo", truth, managed, actions=actions)
     else:
-        setup = RescueSetup(spec, held, "window", truth, True, memory.plan(h), actions)
+        setup = RescueSetup(spec, held, "window", truth, True, memory.plan(h), actions, memory.budget)
     setup.check()
     return setup
 

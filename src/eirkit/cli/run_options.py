@@ -9,7 +9,14 @@ from typing import Any, TypeVar
 
 import click
 
-from eirkit.cli.agent_options import WorkloadNames, call_options, known_models, panel_option, read_settings
+from eirkit.cli.agent_options import (
+    WorkloadNames,
+    budget_option,
+    call_options,
+    known_models,
+    panel_option,
+    read_settings,
+)
 from eirkit.cli.command import NameList, Option, option, options
 from eirkit.cli.options import SEEDS_HELP, IntegerList, SeedList, task_option
 from eirkit.errors import UsageError
@@ -109,13 +116,7 @@ def axis_options(command: Command) -> Command:
             "itself, or its end.",
         ),
         panel_option(names),
-        option(
-            "--budget",
-            type=names,
-            group="Memory",
-            help="What a memory may put into a prompt: documented (its own number of passages), k=10 or tokens=2000 "
-            "(of four characters).  [default: documented]",
-        ),
+        budget_option(names),
         *(
             option(
                 name,

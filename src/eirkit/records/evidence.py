@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from eirkit.records.events import Cause
 from eirkit.records.runs import Outcome
-from eirkit.records.settings import ACTION_LIMIT, AnyTask, Arm, ModelSettings, Task, Truth
+from eirkit.records.settings import ACTION_LIMIT, DOCUMENTED, AnyTask, Arm, ModelSettings, Task, Truth
 from eirkit.records.sweeps import Excluded, Gate, GateVerdict, Spending, Standing, Validity, is_excluded
 
 Compared = Literal["accuracy", "misled"]  # right answers, or answers with an outdated value
@@ -33,6 +33,7 @@ class RescueSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_settings: dict[str, Any] = {}
     panel: str | None = None
     actions: int = ACTION_LIMIT
+    budget: str = DOCUMENTED
 
 
 class CapabilitySettings(Struct, frozen=True, kw_only=True):

@@ -9,9 +9,10 @@ import pytest
 
 from eirkit.cli import run
 from eirkit.errors import UsageError
+from eirkit.lacuna.findings.command_line import evidence_command
 from eirkit.lacuna.runs.suite import Suite, join_suites, read_suite
 from eirkit.report.runs.choice import choose
-from eirkit.report.runs.folder import read_sweep
+from eirkit.report.runs.folder import read_evidence, read_sweep
 from eirkit.report.runs.ranking import ranking_table
 from tests.runs import records
 
@@ -133,3 +134,28 @@ def test_budgets_are_candidates_too(folder):
     best = choice.ranking.standings[0]
     assert best.value == max(standing.value for standing in choice.ranking.standings)
     assert choice.passages == {"documented": "5", "k=10": "10", "tokens=100": "50", "tokens=400": "50"}
+
+
+def test_a_rescue_has_the_budget_of_its_memory_in_all_arms(tmp_path, capsys):
+    out = tmp_path / "rescue"
+    words = ["lacuna", "rescue", "conversation", "--preset", "small", "--model", "scripted/reader", "--seeds", "0:2"]
+    assert run([*words, "--memory", "bm25", "--budget", "tokens=50", "--no-control", "--out", str(out)]) in (0, 1)
+    told = [record for record in records(out) if record.conversation is not None]
+    assert {record.setting.access.budget for record in told} == {"tokens=50"}
+    assert {getattr(record.setting.intervention, "arm", None) for record in told} == {
+        "control",
+        "oracle",
+        "sham",
+        "stale",
+    }
+    assert max(one.characters for record in told for one in record.conversation.retrieval) <= 200
+    settings = read_evidence(out).settings
+    assert "--memory bm25 --budget tokens=50" in evidence_command(settings)
+    capsys.readouterr()
+
+
+def test_one_run_is_shown_by_its_budget(folder, capsys):
+    assert run(["show", str(folder), "0", "--memory", "bm25"]) == 2
+    assert "or add --budget NAME" in " ".join(capsys.readouterr().err.split())
+    assert run(["show", str(folder), "0", "--memory", "bm25", "--budget", "tokens=100"]) == 0
+    assert "(bm25, tokens=100)" in " ".join(capsys.readouterr().out.split())

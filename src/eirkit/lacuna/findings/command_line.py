@@ -15,7 +15,7 @@ from msgspec import structs
 
 from eirkit.lacuna.tasks.task import TaskSpec
 from eirkit.records.evidence import SETTINGS, CapabilitySettings, EvidenceSettings, RescueSettings
-from eirkit.records.settings import ACTION_LIMIT, NATIVE, AnyTask, Task
+from eirkit.records.settings import ACTION_LIMIT, DOCUMENTED, NATIVE, AnyTask, Task
 from eirkit.records.sweeps import CellRow, Manifest, Spending
 from eirkit.seeds import read_seeds, seeds_text
 
@@ -112,7 +112,7 @@ def evidence_command(settings: EvidenceSettings, out: str | None = None) -> str:
         words += ["--truth", settings.truth]
         words += [] if settings.actions == ACTION_LIMIT else ["--actions", str(settings.actions)]
         if settings.memory:
-            words += _memory_words(settings.memory, settings.panel, settings.memory_settings)
+            words += _memory_words(settings.memory, settings.panel, settings.budget, settings.memory_settings)
         elif settings.managed:
             words.append("--managed")
     elif isinstance(settings, CapabilitySettings):
@@ -181,7 +181,7 @@ def rescue_command(
     words = ["eirkit", "lacuna", "rescue", "--workload", row.workload, *_task_words(row.task)]
     words += [] if row.h is None else ["--h", str(row.h)]
     words += ["--policy", row.policy] if row.policy else []
-    words += _memory_words(row.memory, row.panel, row.memory_settings) if row.memory else []
+    words += _memory_words(row.memory, row.panel, row.budget or DOCUMENTED, row.memory_settings) if row.memory else []
     words += ["--model", row.model, *model_words(shared), "--seeds", seeds_text(seeds)]
     words += [*_money_words(manifest, spending), "--out", str(out)]
     return shlex.join(words)
@@ -193,11 +193,13 @@ def selftest_command(model: str, manifest: Manifest) -> str:
     return shlex.join(["eirkit", "selftest", "--model", model, *model_words(grid["model_options"])])
 
 
-def _memory_words(memory: str, panel: str | None, settings: Mapping[str, Any]) -> Iterator[str]:
+def _memory_words(memory: str, panel: str | None, budget: str, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield the command-line options of a memory."""
     yield from ("--memory", memory)
     if panel is not None and panel != NATIVE:
         yield from ("--panel", panel)
+    if budget != DOCUMENTED:
+        yield from ("--budget", budget)
     name = memory.rpartition(":")[2]  # of a file.py:Name the class is enough
     for key, value in settings.items():
         yield from ("--set", f"{name}.{key}={_setting(value)}")

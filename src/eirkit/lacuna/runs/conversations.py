@@ -92,7 +92,7 @@ class ConversationTasks(TaskFamily[ConversationSpec, Conversation]):
     def rescue_access(self, access: Access) -> Access:
         if access.memory is None:
             return Access(TRUNCATED, None, h=None)
-        return Access(MEMORY, None, access.memory, access.memory_settings, h=None)
+        return Access(MEMORY, None, access.memory, access.memory_settings, h=None, budget=access.budget)
 
     def control_specs(self, windows: Sequence[int]) -> list[ConversationSpec]:
         return [self.spec]

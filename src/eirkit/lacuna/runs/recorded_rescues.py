@@ -70,6 +70,7 @@ class RescueExperiment:
             memory_settings={} if setup.memory is None else dict(setup.memory.settings),
             panel=setup.panel,
             actions=setup.actions,
+            budget=setup.budget,
         )
 
     @classmethod

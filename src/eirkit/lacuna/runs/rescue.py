@@ -29,7 +29,7 @@ from eirkit.lacuna.tasks.policy import find_policy
 from eirkit.lacuna.tasks.task import AnySpec, spec_of
 from eirkit.records.evidence import ArmRow, Compared, Contrast, RescueSettings
 from eirkit.records.runs import OUTCOMES, Outcome, RunScore
-from eirkit.records.settings import ACTION_LIMIT, EXTERNAL, NATIVE, STRICT, Access, Arm, RescueArm, Truth
+from eirkit.records.settings import ACTION_LIMIT, DOCUMENTED, EXTERNAL, NATIVE, STRICT, Access, Arm, RescueArm, Truth
 from eirkit.records.sweeps import Validity
 
 
@@ -44,6 +44,7 @@ class RescueSetup:
     managed: bool = False  # the action loop in place of Controlled Retention; recovery is off in both
     memory: MemoryPlan | None = None  # for the action loop; then the last h records stay in context, or none if strict
     actions: int = ACTION_LIMIT  # of a run in the action loop
+    budget: str = DOCUMENTED  # of what the memory puts into a prompt
 
     def cells(self, models: Iterable[str], options: ModelOptions, seeds: Sequence[int]) -> Iterator[Planned]:
         """Yield every arm of every model.
@@ -82,7 +83,16 @@ class RescueSetup:
     def _asked(self) -> Access:
         if self.memory is not None:
             memory, panel = self.memory, self.panel or NATIVE
-            return Access(EXTERNAL, None, memory.name, dict(memory.settings), panel, h=self.h, actions=self.actions)
+            return Access(
+                EXTERNAL,
+                None,
+                memory.name,
+                dict(memory.settings),
+                panel,
+                h=self.h,
+                actions=self.actions,
+                budget=self.budget,
+            )
         if self.managed:
             return Access(self.policy, None, h=self.h, actions=self.actions)
         return Access(policy=self.policy, h=self.h)
@@ -113,6 +123,7 @@ class RescueSetup:
             settings.managed,
             memory,
             settings.actions,
+            settings.budget,
         )
 
 

@@ -288,10 +288,12 @@ def _is_alike(sweep: SweepFolder, asked: RescueSettings) -> bool:
         return False  # the action loop without recovery, which sweeps do not run
     wanted: tuple[object, ...] = (CONTROLLED, asked.policy)
     if asked.memory is not None:
-        wanted = (asked.memory, asked.memory_settings, asked.panel)
+        wanted = (asked.memory, asked.memory_settings, asked.panel, asked.budget)
     held = set()
     for row in sweep.rows:
-        own = (row.condition, row.policy) if asked.memory is None else (row.memory, row.memory_settings, row.panel)
+        own: tuple[object, ...] = (row.condition, row.policy)
+        if asked.memory is not None:
+            own = (row.memory, row.memory_settings, row.panel, row.budget)
         if row.scored and row.h == asked.h and own == wanted and row.task == asked.task:
             held.add(row.model)
     return set(asked.models) <= held
