@@ -245,6 +245,27 @@ def test_a_sweep_is_not_resumed_with_another_number_of_passages(tmp_path):
         resume_sweep(out)
 
 
+ENDED = """
+from eirkit.lacuna.memories.in_process import Text
+from eirkit.lacuna.memories.validity import EndedText
+
+class Ended(Text):
+    async def search(self, query, limit):
+        return [EndedText(text) for text in await super().search(query, 20)]
+"""
+
+
+def test_what_a_memory_marks_as_ended_is_recorded_with_its_mark(tmp_path):
+    (tmp_path / "ended.py").write_text(ENDED)
+    memory, out = f"{tmp_path / 'ended.py'}:Ended", tmp_path / "out"
+    suite = {"workload": "words", "model": "scripted/reader", "preset": "small", "memory": memory, "seeds": "0:1"}
+    start_sweep(read_suite(suite), out)
+    calls = [event for event in events(out) if isinstance(event, MemoryExchange) and event.verb == "recall"]
+    assert all(text.endswith("(no longer valid)") for call in calls for text in (*call.found, *call.unshown))
+    assert any(call.found for call in calls)
+    assert any(call.unshown for call in calls)
+
+
 # The default of the call that the adapter makes, read from the installed packages by tests/memories/test_defaults.py;
 # None: it has none or returns all.
 VENDORS = {

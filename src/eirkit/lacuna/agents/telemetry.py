@@ -158,11 +158,11 @@ def _consultation(entry: Consultation, texts: bool, before: tuple[str, ...] | No
         entry.records,
         entry.bytes,
         entry.call.text if texts else None,
-        entry.passages if texts else None,
+        tuple(map(str, entry.passages)) if texts else None,  # plain, also of a text that is marked as ended
         stored,
         added,
         removed,
-        entry.unshown if texts else (),
+        tuple(map(str, entry.unshown)) if texts else (),
         entry.unshown_ranks,
         entry.asked,
         entry.kept,
