@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from eirkit.lacuna.memories.memory import AS_DOCUMENTED, STORE_ONLY, Item, Memor
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.memories.questions import settings_of
 from tests.memories.stories import needs, opened
+from tests.processes import completed
 
 HEAD = """
 import inspect, json
@@ -93,7 +93,7 @@ def read_from_package(name: str, values: dict[str, str], imported: str) -> dict[
     """Return what expressions are worth in the environment of a system."""
     code = f"{HEAD}\n{imported}\nprint(json.dumps({{{', '.join(f'{key!r}: {one}' for key, one in values.items())}}}))"
     own = {"OPENAI_API_KEY": "none", "MEM0_TELEMETRY": "False", "MEM0_DIR": "/nonexistent", "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run([str(python_of(name)), "-c", code], env=own, capture_output=True, text=True, check=False)
+    done = completed([python_of(name), "-c", code], env=own)
     assert done.returncode == 0, done.stderr[-2000:]
     read: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return read
