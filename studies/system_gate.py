@@ -15,12 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.lacuna.memories.factory import make_memory, reason_absent
+from eirkit.lacuna.memories.memory import find_memory
 from eirkit.lacuna.memories.plan import MemoryPlan
+from eirkit.lacuna.memories.questions import settings_of
 from eirkit.testing import check_memory
-from studies.system_profiles import profiles_of
 
 SECONDS = 600.0  # of one call, which on a busy machine may take many
 LIMIT = 1800.0  # seconds of all requirements of one system; those that are left are named
+
+
+def profiles_of(name: str) -> list[tuple[str, str | None]]:
+    """Return the name of each profile of a system, and its setting; a system without profiles is plain."""
+    kind = find_memory(name)
+    named = list(kind.profiles) or ["plain"]
+    return [(one, one if "profile" in settings_of(kind) else None) for one in named]
 
 
 def try_system(name: str, profile: str) -> dict[str, Any]:

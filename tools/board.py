@@ -1,7 +1,7 @@
 """Builds the board of the studies' memories: systems that need packages from kept records, eirkit's own run anew.
 
 `python tools/board.py OUT` writes the site; `make docs` puts it beside the documentation. studies/board has the
-exported lines of each system's runs, which `python -m studies.system_profiles` made, so nothing has to be installed:
+exported lines of each system's runs, so nothing has to be installed:
 every kept run is played again from its replies and passages. Records that this version of eirkit cannot submit end the
 program, so that no system vanishes unseen; what the board refuses is listed on its page.
 """

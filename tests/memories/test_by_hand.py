@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from studies.faults_by_hand import questions_of, sessions_of
-from studies.vendor_calls import DAYS, SCRIPTS, VendorLists, ask_vendor
+from studies.vendor_calls import DAYS, SCRIPTS, VendorLists, World, ask_vendor
+from studies.vendor_lists import BUDGETS, Case, cases_of, cut, questions_of, sessions_of
 
 from eirkit.lacuna.conversation.workload import WorldConversation
 from eirkit.lacuna.memories.factory import passages_asked
@@ -39,7 +39,8 @@ def asked_for(name: str) -> int:
 
 def asked_of_vendor(name: str, records: Sequence[tuple[str, str]], query: str) -> VendorLists:
     model = make_scripted("extractor", ModelOptions())
-    return asyncio.run(ask_vendor(name, model, records=records, questions=[(query, "")]))
+    (found,) = asyncio.run(ask_vendor(name, model, [World(records=records, questions=[(query, "", None)])]))
+    return found
 
 
 def asked_of_adapter(name: str, records: Sequence[tuple[str, str]], query: str) -> tuple[list[str], list[str]]:
@@ -70,10 +71,10 @@ def undated(texts: Sequence[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_the_vendors_own_calls_return_the_same_list_in_conversations(name):
+def test_the_vendors_own_store_holds_the_same_after_conversations(name):
     (told,) = generate_many(find_workload("words").specify({"workload": "words", "preset": "small"}), range(3, 4))
     assert isinstance(told, WorldConversation)
-    sessions, ((question, day),) = sessions_of(told), questions_of(told, [1])
+    sessions, (question, day) = sessions_of(told), questions_of(told)[0]
 
     async def work(memory: MemorySystem) -> tuple[list[str], list[str]]:
         for number, (said, at) in enumerate(sessions, 1):
@@ -83,11 +84,43 @@ def test_the_vendors_own_calls_return_the_same_list_in_conversations(name):
 
     asks = "model" in memories.get(name).requirements.endpoint
     held, found = opened(work, name, timeout_seconds=300.0, **({"model": READER} if asks else {}))
-    theirs = asyncio.run(ask_vendor(name, make_reader(ModelOptions()), sessions=sessions, questions=[(question, day)]))
+    world = World(sessions=sessions, questions=[(question, day, None)])
+    (theirs,) = asyncio.run(ask_vendor(name, make_reader(ModelOptions()), [world]))
     assert undated(found) == undated(theirs.found[0])
     assert set(undated(held)) >= set(undated(theirs.held)), "some also list the messages themselves"
     assert theirs.held
     assert theirs.found[0]
+
+
+# In small worlds, in which a budget of 500 tokens would hold all that is said.
+SMALL_BUDGETS = (*BUDGETS[:2], "tokens=100")
+# What a model looked up has no number of results; the test above has it.
+SEARCHED = ("mem0", "langmem", "amem", "graphiti", "llamaindex", "qdrant", "langgraph", "autogen", "adk",
+            "openai-agents", "pgvector")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[needs(name), slow]) for name in SEARCHED])
+def test_in_every_budget_a_run_has_the_lists_of_the_vendors_own_calls(name):
+    """Three worlds of 24 questions; `python -m studies.vendor_lists` does the same with larger ones."""
+    cases = list(cases_of(name, {}, "small", "0:3", SMALL_BUDGETS))
+    assert len(cases) == 3 * 24 * len(SMALL_BUDGETS)
+    assert [(*case[:3], case.differs) for case in cases if case.differs] == []
+    for budget in SMALL_BUDGETS:
+        assert any(case.shown for case in cases if case.budget == budget)
+    assert any(case.unshown for case in cases if case.budget == "tokens=100"), "the budget cut something"
+
+
+def test_lists_that_differ_are_told_from_those_that_do_not():
+    texts = ("a" * 30, "b" * 20 + "\n" + "c" * 20, "d")
+    assert cut(texts, 16) == ["a" * 30, "b" * 20]
+    assert cut(("e" * 70,), 16) == ["e" * 64]
+    same = Case("tokens=16", 0, 1, ("a" * 30, "b" * 20), ((2, "c" * 20), (3, "d")), texts)
+    assert same.differs == ""
+    assert same._replace(shown=("a" * 30,)).differs == "shown"
+    assert same._replace(vendor=(texts[1], texts[0], "d")).differs == "shown"
+    assert same._replace(unshown=((2, "c" * 20),)).differs == "left out"
+    assert same._replace(unshown=((2, "c" * 20), (3, "e"))).differs == "left out"
+    assert Case("k=2", 0, 1, ("a",), (), ("a", "b")).differs == "shown"
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[needs(name), slow]) for name in ("mem0", "letta", "amem")])
