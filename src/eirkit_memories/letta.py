@@ -1,4 +1,4 @@
-"""`letta`: Letta (package letta) on its own server with its own PostgreSQL.
+"""`letta`: Letta (package letta) on its own server with its own PostgreSQL, in the last release that has a server.
 
 As documented, an agent of Letta is told records and conversations, and decides what to keep in its memory blocks and
 its archival memory, and what to look up. As a mere store, records are passages of an archive, each with its label as a
@@ -43,6 +43,7 @@ STOP_SECONDS = 4.0  # twice this is less than the parent process waits
 MOST = 100  # passages that Letta lists at once, or finds
 CONTEXT_TOKENS = 128_000  # context window of the agent
 ARCHIVAL_TOOLS = ("archival_memory_insert", "archival_memory_search")
+SUCCESSOR = "Letta Code, which the package letta has been since 0.32.13: 0.16.8 is the last Python server"
 BLOCKS = {"persona": "I keep what the user tells me, and look it up when I am asked.", "human": ""}
 
 
@@ -79,7 +80,7 @@ class Letta(MemorySystem):
         AS_DOCUMENTED: Profile(
             "an agent with two memory blocks and archival memory, which its own model calls write and search",
             "messages of earlier sessions: they are cleared after each, or all of a short conversation would simply "
-            "stay in the agent's context",
+            f"stay in the agent's context; {SUCCESSOR}",
             passages=None,
             passages_from="all that its agent read: a block, and of each archival search 5 results, unless its model "
             "asks for another number, letta 0.16.8",
@@ -87,7 +88,7 @@ class Letta(MemorySystem):
         ),
         STORE_ONLY: Profile(
             "each message is a passage, and the question is the search; a record written again is deleted first",
-            "the agent: no model",
+            f"the agent: no model; {SUCCESSOR}",
             passages=50,
             passages_from="the default limit of its server's /passages/search, at most 100, letta 0.16.8",
         ),
