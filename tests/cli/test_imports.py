@@ -13,7 +13,7 @@ from tests import runs
 from tests.processes import completed
 from tests.report.folders import command
 
-MOST_MODULES = 61  # of ours, for `report` on three finished runs
+MOST_MODULES = 63  # of ours, for `report` on three finished runs
 RUNS_AGENTS = ("eirkit.lacuna.runs", "eirkit.lacuna.agents", "eirkit.lacuna.models", "eirkit.lacuna.memories")
 # How replies and passages are read, which a card of one step does again, and a table of prices; nothing here plays a
 # session or calls anybody.

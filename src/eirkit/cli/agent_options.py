@@ -14,13 +14,13 @@ from eirkit.cli.command import NameList, option, options
 from eirkit.cli.options import SEEDS_HELP, SeedList, WorkloadName, task_options, workload_argument
 from eirkit.errors import UsageError
 from eirkit.lacuna.agents.reference import AGENTS
-from eirkit.lacuna.memories.budgets import check_budget
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.models.model import ModelOptions, models
 from eirkit.lacuna.runs.cells import READER
 from eirkit.lacuna.runs.values import read_memory_options, read_model_options
 from eirkit.lacuna.tasks.task import AnySpec, TaskSpec
 from eirkit.lacuna.tasks.workload import conversations, find_workload
+from eirkit.records.budgets import check_budget
 from eirkit.records.settings import DOCUMENTED, NATIVE, PROTOCOLS, STRICT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -222,18 +222,18 @@ def memory_options(command: Command) -> Command:
             help="A memory system; `eirkit doctor` lists them.  [default: none]",
         ),
         panel_option(click.Choice([NATIVE, STRICT])),
-        budget_option(str),
+        budget_option(str, common=False),
     )(with_memory)
 
 
-def budget_option(kind: Any) -> Callable[[Any], Any]:
+def budget_option(kind: Any, *, common: bool = True) -> Callable[[Any], Any]:
     """Return what adds --budget."""
     return option(
         "--budget",
+        common=common,
         type=kind,
         group="Memory",
-        help="What a memory may put into a prompt: documented (its own number of passages), k=10 or tokens=2000 "
-        "(of four characters).  [default: documented]",
+        help="What is put into a prompt: documented, k=10, tokens=2000.",
     )
 
 

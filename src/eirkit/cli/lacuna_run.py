@@ -147,7 +147,8 @@ def run(
 
     Options that take lists, separated by commas, make a grid. Without --memory and --condition only the last h records
     are visible (controlled retention); with --memory everything else must come from the memory system. In conversations
-    (words) everything must come from it, and without it the whole conversation is shown.
+    everything must come from it; the memories whole and truncated are the text itself and its end. A token of a
+    --budget is four characters.
     """
     wanted = _wanted(suite, runner.resume, given_keys(options))
     if runner.dry_run:

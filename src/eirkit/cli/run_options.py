@@ -72,7 +72,7 @@ def axis_options(command: Command) -> Command:
             "--preset",
             type=names,
             group="Task",
-            help="Worlds of conversations: a size such as small+level=3, or a file.",
+            help="Conversations: a size, as small+level=3, or a file.",
         ),
     )
     agents = (
@@ -112,8 +112,7 @@ def axis_options(command: Command) -> Command:
             "--memory",
             type=names,
             group="Memory",
-            help="Memory systems; `eirkit doctor` lists them. In conversations also whole and truncated: the text "
-            "itself, or its end.",
+            help="Memory systems; `eirkit doctor` lists them.",
         ),
         panel_option(names),
         budget_option(names),

@@ -3,7 +3,6 @@
 # What a session shows of a memory, and what readers of results say about it.
 SEARCH_LIMIT = 5  # passages that a search asks for, unless the profile of the system has a number of its own
 LONGEST_PASSAGE = 20_000  # characters of one passage; vendors return whole sessions
-MOST_PASSAGES = 1_000  # asked for, also of a system that returns all that it has
 FLOOD = 100_000  # characters of one search
 
 # Which model a memory system calls: a setting of the system.

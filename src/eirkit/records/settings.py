@@ -14,12 +14,12 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 CONTROLLED, EXTERNAL = "controlled", "external"
-TRUNCATED = "truncated"  # the end of a conversation is shown, as much as its budget has room for
+WHOLE, TRUNCATED = "whole", "truncated"  # a conversation, or as much of its end as its budget has room for, is shown
+SHOWN_ITSELF = (WHOLE, TRUNCATED)  # the conversation in place of a memory, compared with memories
 NATIVE, STRICT = "native", "strict"
 UNLIMITED = "unlimited"
 DOCUMENTED = "documented"  # the budget that each memory has by its documentation
 ACTION_LIMIT = 200  # actions of a run in which the agent manages its memory; NEXT counts
-BUDGETED = (EXTERNAL, TRUNCATED)  # conditions that choose what is put into a prompt
 UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # accesses without a limit on the number of records
 
 SCHEMA, TOOLS, TEXT, COMPLETION = "schema", "tools", "text", "completion"
@@ -160,15 +160,6 @@ class Access(Struct, frozen=True):
         return NATIVE if self.condition in UNBOUNDED else STRICT
 
 
-def condition_budget(condition: str, budget: str) -> str:
-    """Return the budget that counts under a condition: of a memory every one, of a truncated conversation its tokens.
-
-    Everything else puts the same into a prompt whatever the budget is.
-    """
-    counts = condition == EXTERNAL or (condition == TRUNCATED and budget.startswith("tokens="))
-    return budget if counts else DOCUMENTED
-
-
 class RescueArm(Struct, frozen=True, tag="rescue", tag_field="kind"):
     """One arm of a rescue: nothing, the missing result, or a sham of equal length at every step that misses one."""
 
@@ -209,7 +200,10 @@ class Setting(Struct, frozen=True, omit_defaults=True):
 
     def id(self) -> str:
         """Return the id of the cell: twelve hexadecimal digits of a hash over the setting."""
-        return sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:12]
+        plain = msgspec.to_builtins(self)
+        if self.access.budget == DOCUMENTED:  # so that kept records from before there were budgets are still found
+            del plain["access"]["budget"]
+        return sha256(msgspec.json.encode(plain, order="sorted")).hexdigest()[:12]
 
 
 def pressure_of(task: AnyTask, access: Access) -> float | None:

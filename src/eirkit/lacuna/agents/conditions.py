@@ -20,10 +20,10 @@ from eirkit.lacuna.tasks.policy import Retention
 from eirkit.lacuna.tasks.task import Payload, TaskSpec, show_record
 from eirkit.records.settings import EXTERNAL
 from eirkit.records.settings import TRUNCATED as TRUNCATED
+from eirkit.records.settings import WHOLE as WHOLE
 
 # What is in view of a conversation, where nothing is agent-managed; a server compacts by a field of the model's API.
-WHOLE, COMPACTION, MEMORY, SERVER = "whole", "compaction", EXTERNAL, "server-compaction"
-SHOWN_ITSELF = (WHOLE, TRUNCATED)  # the conversation in place of a memory, compared with memories
+COMPACTION, MEMORY, SERVER = "compaction", EXTERNAL, "server-compaction"
 CONVERSATION_CONDITIONS = (WHOLE, TRUNCATED, COMPACTION, SERVER, MEMORY)
 _NUMBER = re.compile(r"[0-9]{1,6}")
 

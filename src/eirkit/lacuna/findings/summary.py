@@ -22,6 +22,7 @@ from eirkit.lacuna.findings.conversations import pool_conversations
 from eirkit.lacuna.findings.statistics import pool
 from eirkit.lacuna.findings.validity import check_validity
 from eirkit.lacuna.tasks.task import spec_of
+from eirkit.records.budgets import BUDGETED
 from eirkit.records.database import SweepDatabase
 from eirkit.records.documents import MANIFEST, RUNS_SCHEMA, SUMMARY, read_struct, write_struct
 from eirkit.records.events import Answer
@@ -39,7 +40,7 @@ from eirkit.records.runs import (
     RunScore,
     RunUsage,
 )
-from eirkit.records.settings import BUDGETED, UNLIMITED, Setting, TaskColumns, control_key, pressure_of
+from eirkit.records.settings import UNLIMITED, Setting, TaskColumns, control_key, pressure_of
 from eirkit.records.sweeps import (
     CellFloor,
     CellRow,

@@ -1,23 +1,14 @@
-"""How much of what a memory returns is put into a prompt: the system's own number of passages, an equal one, or tokens.
-
-A token is four characters, everywhere: what a run costs in a prompt must not depend on whose tokenizer is installed.
-"""
+"""How much of what a memory returns is put into a prompt, and what of it is not."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eirkit.errors import SpecError
-from eirkit.lacuna import LONGEST_PASSAGE, MOST_PASSAGES, SEARCH_LIMIT
+from eirkit.lacuna import LONGEST_PASSAGE, SEARCH_LIMIT
 from eirkit.lacuna.memories.validity import split_passage
+from eirkit.records.budgets import TOKENS, passages_of_budget, split_budget
 from eirkit.records.runs import CHARACTERS_PER_TOKEN
-from eirkit.records.settings import DOCUMENTED
-
-PASSAGES, TOKENS = "k", "tokens"  # the kinds of budgets that have a number
-FEWEST_ASKED = 50  # passages of a budget of tokens
-LEAST_TOKENS, MOST_TOKENS = 16, 10_000_000
-SHORTEST_PASSAGE = 10  # tokens: so many passages are asked for as fit if none is shorter
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +40,7 @@ class PromptBudget:
             own: passages that a search of the system asks for by its documentation; None: all that it returns.
         """
         kind, number = split_budget(budget)
-        if kind == PASSAGES:
-            return cls(number)
-        if kind == TOKENS:
-            return cls(max(FEWEST_ASKED, number // SHORTEST_PASSAGE), number)
-        return cls(MOST_PASSAGES if own is None else own)
+        return cls(passages_of_budget(budget, own), number if kind == TOKENS else None)
 
     def show(self, texts: Sequence[str]) -> ShownPassages:
         """Return what of some passages, best first, is put into a prompt."""
@@ -90,27 +77,3 @@ class PromptBudget:
             left += enumerate(texts[rank:], rank + 1)
             return ShownPassages(tuple(shown), tuple([text for _, text in left]), tuple([place for place, _ in left]))
         return ShownPassages(tuple(shown))
-
-
-def split_budget(budget: str) -> tuple[str, int]:
-    """Return the kind of a budget and its number; 0 where it has none."""
-    kind, _, number = budget.partition("=")
-    return kind, int(number or 0)
-
-
-def check_budget(budget: str) -> str:
-    """Return a budget in its one spelling.
-
-    Raises:
-        SpecError: it is none.
-    """
-    kind, equals, number = budget.strip().partition("=")
-    if kind == DOCUMENTED and not equals:
-        return DOCUMENTED
-    ends = {PASSAGES: (1, MOST_PASSAGES), TOKENS: (LEAST_TOKENS, MOST_TOKENS)}
-    if kind not in ends or not (number.isascii() and number.isdecimal()):
-        raise SpecError(f"budget = {budget!r} is no budget of a prompt; write {DOCUMENTED}, k=10 or tokens=2000")
-    least, most = ends[kind]
-    if not least <= int(number) <= most:
-        raise SpecError(f"budget = {budget!r} is out of range; give {kind} from {least:,} to {most:,}")
-    return f"{kind}={int(number)}"

@@ -13,7 +13,6 @@ from eirkit.lacuna.agents.conditions import (
     CONVERSATION_CONDITIONS,
     MEMORY,
     SERVER,
-    SHOWN_ITSELF,
     TRUNCATED,
     WHOLE,
 )
@@ -41,15 +40,15 @@ from eirkit.lacuna.conversation.session import (
 from eirkit.lacuna.conversation.workload import Conversation, WorldConversation, read_preset
 from eirkit.lacuna.conversation.world import Value
 from eirkit.lacuna.findings.causes import Verdict
-from eirkit.lacuna.memories.budgets import TOKENS, split_budget
 from eirkit.lacuna.memories.factory import check_plan, sees_truth
 from eirkit.lacuna.models.model import Model, ModelOptions, ServerCompaction
 from eirkit.lacuna.runs.cells import CONVERSATION_ARMS, READER, plan_of
 from eirkit.lacuna.runs.family import Judgment, RescuedRun, TaskFamily, Unrecovered
 from eirkit.lacuna.scripted.reader import Quoter, make_reader
 from eirkit.lacuna.tasks.task import ConversationSpec
+from eirkit.records.budgets import TOKENS, condition_budget, split_budget
 from eirkit.records.runs import CHARACTERS_PER_TOKEN, ConversationRun, RunRecord, ServerCompactions
-from eirkit.records.settings import DOCUMENTED, NATIVE, Access, Arm, Intervention, RescueArm, condition_budget
+from eirkit.records.settings import DOCUMENTED, NATIVE, SHOWN_ITSELF, Access, Arm, Intervention, RescueArm
 
 RECORD_KEYS = ("policy", "panel", "b_oracle", "b", "actions", "h")  # of a grid of numbers
 LIMITED = (TRUNCATED, COMPACTION, SERVER)

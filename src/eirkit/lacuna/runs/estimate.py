@@ -29,9 +29,10 @@ from eirkit.lacuna.runs.cells import Cell, RunPlan, unrecovered_in
 from eirkit.lacuna.runs.family import Unrecovered, family_of
 from eirkit.lacuna.runs.ingestion import cells_that_share
 from eirkit.lacuna.tasks.generation import generate
+from eirkit.records.budgets import BUDGETED
 from eirkit.records.database import DATABASE, SweepDatabase
 from eirkit.records.money import MEMORY, NOTHING, Journal, ModelCalls, exact_usd, journal_of
-from eirkit.records.settings import BUDGETED, UNLIMITED, CalculatorAid, RescueArm, TaskColumns, pressure_of
+from eirkit.records.settings import UNLIMITED, CalculatorAid, RescueArm, TaskColumns, pressure_of
 
 DEARER_TIMES = 4  # by which a run may cost more than the dearest before it
 

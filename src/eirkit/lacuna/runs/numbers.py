@@ -10,7 +10,6 @@ from typing import Any
 
 from eirkit import extensions
 from eirkit.errors import UsageError
-from eirkit.lacuna.agents.conditions import SHOWN_ITSELF
 from eirkit.lacuna.agents.session import Session
 from eirkit.lacuna.agents.telemetry import Trace
 from eirkit.lacuna.findings.behavior import measure_behavior
@@ -26,8 +25,9 @@ from eirkit.lacuna.tasks.policy import Structure
 from eirkit.lacuna.tasks.simulation.plain import structure_of
 from eirkit.lacuna.tasks.task import TaskInstance, TaskSpec
 from eirkit.lacuna.tasks.workload import Workload
+from eirkit.records.budgets import condition_budget
 from eirkit.records.runs import RunFloor, RunRecord
-from eirkit.records.settings import CONTROLLED, DOCUMENTED, EXTERNAL, Access, Intervention, condition_budget
+from eirkit.records.settings import CONTROLLED, DOCUMENTED, EXTERNAL, SHOWN_ITSELF, Access, Intervention
 
 REFERENCE = "eirkit.lacuna.agents.reference:make_reference"  # needed by estimates alone
 LOOKUP_WINDOWS = (16,)  # of a control; with fewer stored labels the task would be a different one

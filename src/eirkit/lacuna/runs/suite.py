@@ -16,7 +16,6 @@ from typing import Any
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.folders import read_small
-from eirkit.lacuna.agents.conditions import MEMORY, SHOWN_ITSELF
 from eirkit.lacuna.models.model import ModelOptions
 from eirkit.lacuna.runs.cells import Cell, plan_sha256
 from eirkit.lacuna.runs.family import family_of
@@ -35,7 +34,8 @@ from eirkit.lacuna.runs.values import (
 from eirkit.lacuna.tasks.generation import prepare
 from eirkit.lacuna.tasks.task import AnySpec
 from eirkit.lacuna.tasks.workload import find_workload
-from eirkit.records.settings import condition_budget
+from eirkit.records.budgets import condition_budget
+from eirkit.records.settings import EXTERNAL, SHOWN_ITSELF
 from eirkit.seeds import read_seeds, show_seeds
 
 MOST_RUNS = 100_000_000
@@ -110,7 +110,7 @@ class Grid:
 
     def _budgets(self, condition: str | None, memory: str | None) -> tuple[str, ...]:
         """Return the budgets of the grid that differ under a condition."""
-        counted = condition or (None if memory is None else memory if memory in SHOWN_ITSELF else MEMORY)
+        counted = condition or (None if memory is None else memory if memory in SHOWN_ITSELF else EXTERNAL)
         first: dict[str, str] = {}
         for budget in self.axes["budget"]:
             first.setdefault(condition_budget(counted or "", budget), budget)

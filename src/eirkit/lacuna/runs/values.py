@@ -8,9 +8,9 @@ from typing import Any
 
 from eirkit.errors import SpecError, UnknownNameError
 from eirkit.lacuna.agents.prompt import DIALECTS
-from eirkit.lacuna.memories.budgets import check_budget
 from eirkit.lacuna.memories.memory import memory_aliases
 from eirkit.lacuna.models.model import ModelOptions, canonical
+from eirkit.records.budgets import check_budget
 from eirkit.records.settings import PROTOCOLS
 
 Reader = Callable[[str, Any], Any]

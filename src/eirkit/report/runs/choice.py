@@ -20,11 +20,11 @@ from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, clustered_share, m
 from eirkit.lacuna.findings.ranking import LOOKS, MARGIN, Ranking, rank, tasks_to_separate
 from eirkit.lacuna.findings.summary import LOST, pool_outcomes
 from eirkit.lacuna.findings.validity import system_remarks
-from eirkit.lacuna.memories.budgets import PromptBudget
 from eirkit.lacuna.tasks.workload import Units, find_workload, units_of
 from eirkit.measures import Measure
+from eirkit.records.budgets import condition_budget, passages_of_budget
 from eirkit.records.evidence import Interval
-from eirkit.records.settings import DOCUMENTED, condition_budget
+from eirkit.records.settings import DOCUMENTED
 from eirkit.records.sweeps import CellRow
 from eirkit.report.folders import kind_of, maker_of, records_of
 from eirkit.report.runs.context import named_rows, whole_words
@@ -326,7 +326,7 @@ def _passages(placed: Placed, names: Names) -> dict[str, str]:
             if (asked.memory, asked.settings) == (row.memory, row.memory_settings):
                 number = "all" if asked.passages is None else str(asked.passages)
                 if row.budget and row.budget != DOCUMENTED:
-                    number = str(PromptBudget.of(row.budget).passages)
+                    number = str(passages_of_budget(row.budget))
                 found.setdefault(names.of(sweep, row), set()).add(number)
     return {name: next(iter(numbers)) for name, numbers in found.items() if len(numbers) == 1}
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from msgspec import Struct
 
-from eirkit.lacuna.agents.conditions import SHOWN_ITSELF, TRUNCATED, WHOLE
 from eirkit.lacuna.findings.measures import RUN_MEASURES
-from eirkit.lacuna.memories.budgets import PASSAGES, TOKENS, split_budget
+from eirkit.records.budgets import PASSAGES, TOKENS, split_budget
 from eirkit.records.runs import CHARACTERS_PER_TOKEN
+from eirkit.records.settings import SHOWN_ITSELF, TRUNCATED, WHOLE
 from eirkit.records.sweeps import AbilityRow, CellRow, ConversationRow
 from eirkit.report.document import Axis, Chart, Section, Series
 from eirkit.report.table import Cell, listed

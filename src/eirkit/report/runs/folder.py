@@ -15,7 +15,6 @@ from msgspec import structs
 
 from eirkit import extensions
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.agents.conditions import SHOWN_ITSELF
 from eirkit.lacuna.findings.conversation_measures import RETRIEVAL_MEASURES
 from eirkit.lacuna.findings.conversations import INSTRUCTION, pool_retrieval
 from eirkit.lacuna.findings.measures import (
@@ -42,7 +41,7 @@ from eirkit.records.runs import (
     RunScore,
     RunUsage,
 )
-from eirkit.records.settings import DIALS, DOCUMENTED, UNLIMITED, Access
+from eirkit.records.settings import DIALS, DOCUMENTED, SHOWN_ITSELF, UNLIMITED, Access
 from eirkit.records.sweeps import CellRow, Excluded, FailureGroup, Manifest, RetrievalRow, Spending
 from eirkit.registry import find_sources
 from eirkit.report.folders import foreign_in_settings, kind_of

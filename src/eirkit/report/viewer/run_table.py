@@ -24,11 +24,11 @@ from eirkit.lacuna.findings.measures import (
     RUN_MEASURES,
     SPENDING_MEASURES,
 )
+from eirkit.records.budgets import BUDGETED
 from eirkit.records.database import SHOWN, SweepDatabase, ways_to_fail
 from eirkit.records.money import spending_of
 from eirkit.records.runs import ANSWER_CAUSES, SYMPTOMS, Failure, RunRecord
 from eirkit.records.settings import (
-    BUDGETED,
     DIALS,
     CalculatorAid,
     ConversationTask,
