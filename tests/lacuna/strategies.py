@@ -15,7 +15,7 @@ def specs(draw: st.DrawFn, workload: str, largest_n: int = 20) -> TaskSpec:
     return TaskSpec(
         workload,
         n=n,
-        m=draw(st.integers(1, n - 1 if workload == "full-lookup" else 8)),
+        m=draw(st.integers(1, n - 1 if workload in ("full-lookup", "record-store") else 8)),
         lookback=draw(st.none() | st.integers(1, 8)),
         fan_in=draw(st.integers(1, 5)),
         slots=1 if workload == "stepwise-topk" else draw(st.integers(1, 3)),

@@ -65,7 +65,9 @@ def test_the_counts_follow_from_the_instances_alone(whole):
 
 def test_instances_vary_in_everything_and_begin_alike():
     listed = instances(100)
-    assert {instance.spec.workload for instance in listed} == set(WORKLOADS) == set(workloads.names())
+    assert (
+        {instance.spec.workload for instance in listed} == set(WORKLOADS) == set(workloads.names()) - {"record-store"}
+    )
     assert {instance.h for instance in listed} == {1, 2, 3, 4}
     assert {instance.spec.slots for instance in listed} == {1, 2, 3}
     assert len({instance.spec.n for instance in listed}) > 5

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError, install_command
-from eirkit.lacuna.tasks.generation import generate, prepare
+from eirkit.lacuna.tasks.generation import generate, needed_references, prepare
 from eirkit.lacuna.tasks.policies import Belady, TheoryInformed
 from eirkit.lacuna.tasks.policy import NEVER, Outlook, Policy, Ranked, Structure, policies
 from eirkit.lacuna.tasks.simulation.batch import Batch, Misses, count_misses
@@ -27,7 +27,7 @@ RECOVERIES = ["off", "direct"]
 
 def batch_of(spec: TaskSpec, seeds: list[int]) -> Batch:
     keys = np.array(seeds, dtype=np.uint64)
-    return Batch.of(structure_of(spec), keys, prepare(spec).references(spec, keys))
+    return Batch.of(structure_of(spec), keys, needed_references(prepare(spec), spec, keys))
 
 
 @st.composite

@@ -58,8 +58,11 @@ def sizes(name: str, alphabets: tuple[int, ...]) -> list[SmallSpec]:
     return found
 
 
+BOUNDED = [name for name in workloads.names() if name != "record-store"]  # which states no ceiling
+
+
 @pytest.mark.parametrize("alphabets", [(2,), pytest.param((2, 3), marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", workloads.names())
+@pytest.mark.parametrize("name", BOUNDED)
 def test_no_encoder_of_any_step_exceeds_the_ceiling(name: str, alphabets: tuple[int, ...]) -> None:
     compared = 0
     for spec in sizes(name, alphabets):
@@ -88,7 +91,7 @@ def test_no_encoder_of_any_step_exceeds_the_ceiling(name: str, alphabets: tuple[
     assert compared > 20
 
 
-@pytest.mark.parametrize("name", workloads.names())
+@pytest.mark.parametrize("name", BOUNDED)
 @pytest.mark.parametrize("slots", [1, 2])
 def test_points_are_ordered_and_rise_with_the_bits(name: str, slots: int) -> None:
     spec = TaskSpec(name, slots=1 if name == "stepwise-topk" else slots)

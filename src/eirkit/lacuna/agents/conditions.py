@@ -17,6 +17,7 @@ from eirkit.lacuna.agents.recognition import Recognition, Values, read_text, rec
 from eirkit.lacuna.memories.calls import label_of
 from eirkit.lacuna.memories.memory import MemoryCall
 from eirkit.lacuna.tasks.policy import Retention
+from eirkit.lacuna.tasks.standing import StandingValues
 from eirkit.lacuna.tasks.task import Payload, TaskSpec, show_record
 from eirkit.records.settings import EXTERNAL
 from eirkit.records.settings import TRUNCATED as TRUNCATED
@@ -75,6 +76,7 @@ class Condition:
     pages = False  # True: nothing is ever in context, so that an agent without reads could do nothing
     summary_due = False  # True while the text is too long and must be summarized before anything else
     summary_characters = 0  # how long a summary may be
+    standing: StandingValues | None = None  # of tasks whose records change
 
     def in_context(self) -> InContext:
         return InContext()
@@ -223,7 +225,7 @@ class Scratch(Condition):
         return InContext(notes=numbered, room=f"{used} of {self.limit} characters used", free=self.limit - used)
 
     def recognize(self, records: Values) -> Recognition:
-        return recognize(self._lines, records)
+        return recognize(self._lines, records, now=None if self.standing is None else self.standing.now)
 
     def perform(self, action: Action, near: Mapping[int, str]) -> str | MemoryCall:
         match action:
@@ -288,10 +290,12 @@ class Compaction(Condition):
         return InContext(notes=notes, room=f"{used} of {limit} characters used", free=limit - used)
 
     def recognize(self, records: Values) -> Recognition:
-        return recognize(self._lines, records)
+        return recognize(self._lines, records, now=None if self.standing is None else self.standing.now)
 
     def submit(self, t: int, values: Payload, takes_slot: bool) -> int | None:
-        self._lines.append(show_record(self.spec, t, values))
+        is_current = self.standing is not None and t in self.standing.values
+        text = self.standing.show(t) if self.standing is not None and is_current else show_record(self.spec, t, values)
+        self._lines.append(text)
         self.summary_due = sum(len(line) + 1 for line in self._lines) - 1 > self.limit_characters
         return None
 

@@ -55,6 +55,8 @@ class ManagedSession(TaskSession):
     ) -> None:
         super().__init__(task, inject, renderer)
         self.condition, self.options = condition, options or ManagedOptions()
+        if self.standing is not None:
+            condition.standing = self.standing
         reads, recomputations = self.options.reads, self.options.recomputations
         if condition.pages and reads == 0:
             raise SpecError("forced paging shows only what is read; allow reads, or None for no limit")
@@ -215,7 +217,7 @@ class ManagedSession(TaskSession):
         self.submitted[step.t] = self._records[step.label] = values
         if self.standing is not None:
             self.standing.settle(step, values)
-        evicted = self.condition.submit(step.t, values, self.task.workload.stores(self.task.spec, step.t))
+        evicted = self.condition.submit(step.label, values, self.task.workload.stores(self.task.spec, step.t))
         return "answer recorded" + ("; write DONE" if step.t == len(self.task.steps) else ""), evicted
 
     def _read(self, t: int) -> tuple[str, int | None]:
@@ -224,7 +226,9 @@ class ManagedSession(TaskSession):
             raise RefusedAction("never-answered", f"step {t} was never answered")
         self._supply.read()
         arrival.reads += 1
-        return self._fetched(arrival, t, self.submitted[t])
+        return self._fetched(
+            arrival, t, self.submitted[t] if self.standing is None else self._records.get(t, self.submitted[t])
+        )
 
     def _recompute(self, t: int) -> tuple[str, int | None]:
         arrival = self._recovering(t)
@@ -233,6 +237,8 @@ class ManagedSession(TaskSession):
         arrival.worked_out |= done.values
         arrival.recomputations += len(done.values)
         arrival.recovery_depth = max(arrival.recovery_depth, done.depth)
+        if self.standing is not None and t in self._records:  # what happened to a record is computed again with it
+            return self._fetched(arrival, t, self._records[t])
         return self._fetched(arrival, t, done.values[t] if t in done.values else near[t])
 
     def _current(self) -> CurrentStep:

@@ -16,6 +16,7 @@ from eirkit.lacuna.agents.situation import Situation, everything_known, situatio
 from eirkit.lacuna.memories.memory import SEARCH_LIMIT
 from eirkit.lacuna.models.factory import refuse_settings
 from eirkit.lacuna.models.model import ModelOptions, Reply, Request, models
+from eirkit.lacuna.tasks.standing import UNTIL
 from eirkit.lacuna.tasks.task import Payload, show_label, show_record
 from eirkit.lacuna.tasks.view import Budgets, ProbeView
 
@@ -139,6 +140,8 @@ class Recoverer(Reference):
         """Return actions that store the answer, dropping the oldest entry if memory is full."""
         visible, commands = seen.visible, seen.commands
         record = show_record(seen.spec, seen.label, seen.values[seen.label])
+        if visible.task.workload.changes and seen.spec.expiry and seen.input is not None:
+            record += f"{UNTIL}{seen.t + seen.spec.expiry}"
         if "SEARCH" in commands:
             return f"WRITE {seen.label}\n"
         if "WRITE" in commands:

@@ -32,9 +32,11 @@ class StandingValues:
         self.deleted: set[int] = set()
         self.expired: set[int] = set()
         self.ends: dict[int, int] = {}  # the last step at which a record holds
+        self.now = 0
 
     def arrive(self, t: int) -> tuple[int, ...]:
         """Go to step t; return the records whose time is over."""
+        self.now = t
         over = tuple([label for label, end in self.ends.items() if end < t])
         for label in over:
             del self.ends[label]
