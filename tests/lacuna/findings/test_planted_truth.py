@@ -224,7 +224,7 @@ def test_the_best_passage_is_the_first(right_first):
     fates = count_fates(trace.decisions, verdicts, trace.consultations).fates
     told = {fate for fate, n in fates.items() if n}
     if right_first:
-        assert (found.accuracy, told) == (1.0, {"used"})
+        assert (found.accuracy, told) == (1.0, {"contradicted_value"})
     else:
         assert told == {"other_value"}
         assert {verdict.kind for verdict in verdicts if verdict.cause == "state_supply"} == {"misinformed"}

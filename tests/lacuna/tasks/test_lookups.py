@@ -131,7 +131,7 @@ UNNAMED = [
     ("other_value", (), ("A_3 = 8",), True),  # a query without a number
     ("other_value", (4,), ("A_4 = 1", "A_3 = 8"), True),  # a query for another label
     ("contradicted_value", (), ("A_3 = 7", "A_3 = 8"), True),
-    ("contradicted_value", (), ("A_3 = 8", "A_3 = 7"), False),
+    ("other_value", (), ("A_3 = 8", "A_3 = 7"), False),
     ("used", (), ("A_3 = 7", "A_3: rank 12"), True),  # not as long as a value
     ("used", (), ("The answer of A_03 is 7.",), True),
     ("unclear", (), ("7",), False),

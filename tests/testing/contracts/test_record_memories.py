@@ -8,10 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from eirkit.lacuna.memories.factory import make_memory
+from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit
 from tests.testing.contracts import record_memories
-from tests.testing.contracts.record_memories import BROKEN, LOG, SAID, SOUND, CutsAt120
+from tests.testing.contracts.record_memories import (
+    BROKEN,
+    LOG,
+    SAID,
+    SOUND,
+    CutsAt120,
+    InSqlite,
+    OneAtATime,
+    Reorders,
+    Sound,
+)
 
 FILE = record_memories.__file__
 LONG = ("--slots", "30")  # records of more than 120 characters
@@ -33,6 +45,18 @@ def test_the_gate_names_what_a_broken_memory_did(kind):
 @pytest.mark.parametrize("kind", SOUND, ids=lambda kind: kind.__name__)
 def test_the_gate_accuses_no_sound_memory(kind):
     assert check_memory(kind, seconds=20, records=64).held
+
+
+@pytest.mark.parametrize("kind", [Sound, Reorders, OneAtATime, InSqlite], ids=lambda kind: kind.__name__)
+def test_the_gate_accuses_no_sound_memory_in_a_process_of_its_own(kind):
+    plan = MemoryPlan(f"{FILE}:{kind.__name__}", {})
+    assert check_memory(lambda: make_memory(plan), seconds=60, records=64, reuse=True).held
+
+
+def test_what_knows_one_value_of_each_record_is_refused(capsys):
+    how = ("--model", "reference/recoverer", "--memory", "oracle", "--out", "refused")
+    assert eirkit("lacuna", "run", "record-store", *how) == 2
+    assert "those of record-store change; choose another memory" in " ".join(capsys.readouterr().err.split())
 
 
 def ran(capsys, kinds: list[type], seeds: str, *more: str) -> dict[str, dict]:

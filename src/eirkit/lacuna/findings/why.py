@@ -266,6 +266,17 @@ class _RecordStory:
         )
 
     def _given(self) -> str:
+        changes = [step for step in self.run.task.steps if step.target == self.r and step.t < self.decision.t]
+        if changes:
+            last = changes[-1]
+            if last.kind == "delete":
+                return f"deleted at step {last.t}"
+            value = self.run.own.get(last.t)
+            said = "nothing" if value is None else self.run.values(value)
+            right = (
+                "which is right" if value == last.answer else f"which is wrong; right is {self.run.values(last.answer)}"
+            )
+            return f"{said} at step {last.t}, the last time, {right}"
         right = self.run.values(self.run.task.step(self.r).answer)
         if self.r not in self.run.own:
             return f"never: step {self.r} has no valid answer; right is {right}"
@@ -302,7 +313,7 @@ class _RecordStory:
             lines.append(("returned", "unknown: its value came back without its label, or beside other numbers"))
         elif self.searches:
             lines.append(("returned", f"no; {passages or 'no'} passage{'' if passages == 1 else 's'} came back"))
-        if rank is not None or self.fate in RETURNED:
+        if (rank is not None or self.fate in RETURNED) and self.fate != "gone":
             lines.append(("used", {None: UNKNOWN, True: "yes, the answer follows from it", False: "no"}[used]))
         return lines
 
@@ -347,7 +358,8 @@ class _RecordStory:
         right = self.fate in RETURNED
         for one in self.searches:
             for rank, passage in enumerate(one.passages, 1):
-                seen = recognize((passage,), own, now=one.t)
+                # Of what came back with another value the end may be over, too.
+                seen = recognize((passage,), own, now=one.t if right else None)
                 if self.r in (seen.present if right else seen.stated):
                     return rank, len(one.passages), passage
         return None, sum(len(one.passages) for one in self.searches), None

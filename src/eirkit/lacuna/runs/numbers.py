@@ -16,6 +16,7 @@ from eirkit.lacuna.findings.behavior import measure_behavior
 from eirkit.lacuna.findings.causes import Verdict, judge
 from eirkit.lacuna.findings.fates import count_fates
 from eirkit.lacuna.findings.floor import floor_record, holdings
+from eirkit.lacuna.memories.plan import memory_factory
 from eirkit.lacuna.models.model import Model, ModelOptions
 from eirkit.lacuna.runs.cells import ARMS, unrecovered_in
 from eirkit.lacuna.runs.family import Judgment, RescuedRun, TaskFamily, Unrecovered
@@ -69,6 +70,11 @@ class NumberTasks(TaskFamily[TaskSpec, TaskInstance]):
         )
 
     def check_access(self, access: Access) -> None:
+        if access.memory is not None and self.workload.changes and memory_factory().sees_truth(access.memory):
+            raise UsageError(
+                f"memory {access.memory!r} knows one value of each record, and those of {self.spec.workload} change; "
+                "choose another memory"
+            )
         check_access(access)
 
     def full_access(self) -> Access:
