@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
@@ -36,14 +35,27 @@ class Message(NamedTuple):
     source: Source
 
 
-@dataclass(eq=False, slots=True)
 class Line:
-    """One line of a file's present version."""
+    """One line of a file's present version.
 
-    text: str
-    key: str  # with its white space normalized
-    brought: list[Message] = field(default_factory=list)  # every message that had it
-    is_gone: bool = False  # the file has it no more
+    Args:
+        text: as it was shown or written.
+        brought: every message that had it.
+    """
+
+    __slots__ = ("_key", "brought", "is_gone", "text")
+
+    def __init__(self, text: str, brought: Iterable[Message] = ()) -> None:
+        self.text, self.brought = text, list(brought)
+        self.is_gone = False  # the file has it no more
+        self._key: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The text with its white space normalized."""
+        if self._key is None:
+            self._key = normalized_line(self.text)
+        return self._key
 
 
 class File:
@@ -99,6 +111,14 @@ class File:
 
     def _replace(self, message: Message | None, given: Mapping[int, str]) -> None:
         old, waiting = self.numbered, dict[str, list[Line]]()
+        if (
+            message is not None
+            and not self.loose
+            and list(given.items()) == [(n, line.text) for n, line in old.items()]
+        ):
+            for line in old.values():
+                line.brought.append(message)
+            return
         for number, line in old.items():
             if given.get(number) != line.text:
                 waiting.setdefault(line.key, []).append(line)
@@ -108,8 +128,8 @@ class File:
         for number, text in given.items():
             known = old.get(number)
             if known is None or known.text != text:
-                same = waiting.get(normalized_line(text))
-                known = same.pop(0) if same else Line(text, normalized_line(text))
+                same = waiting.get(normalized_line(text)) if waiting else None
+                known = same.pop(0) if same else Line(text)
             if message is not None:
                 known.brought.append(message)
             if message is not None or known.brought:
@@ -130,9 +150,8 @@ class File:
         for number, text in given.items():
             line = self.numbered.get(number)
             if line is None:
-                key = normalized_line(text)
-                same = waiting.get(key)
-                line = same.pop(0) if same else Line(text, key)
+                same = waiting.get(normalized_line(text)) if waiting else None
+                line = same.pop(0) if same else Line(text)
                 taken.add(id(line))
                 self.numbered[number] = line
             line.brought.append(message)
@@ -147,7 +166,7 @@ class File:
             if same:
                 line = same.pop(0)
             else:
-                line = Line(text, key)
+                line = Line(text)
                 self.loose.append(line)
             line.brought.append(message)
             shown.append(line)
@@ -172,15 +191,16 @@ class File:
 
     def _stretches(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the texts of consecutive known lines with the number of the first of them."""
-        first, texts = 0, list[str]()
-        for number in sorted(self.numbered):
-            if texts and number != first + len(texts):
-                yield first, texts
-                texts = []
-            first = number if not texts else first
-            texts.append(self.numbered[number].text)
-        if texts:
-            yield first, texts
+        numbers = sorted(self.numbered)
+        texts = [self.numbered[number].text for number in numbers]
+        if numbers and numbers[-1] - numbers[0] + 1 == len(numbers):
+            yield numbers[0], texts
+            return
+        start = 0
+        for place in range(1, len(numbers) + 1):
+            if place == len(numbers) or numbers[place] != numbers[place - 1] + 1:
+                yield numbers[start], texts[start:place]
+                start = place
 
     def _put(
         self, message: Message, offset: int, texts: list[str], starts: list[int], edit: tuple[int, str, str]
@@ -207,10 +227,7 @@ class File:
         for line in (*old[:head], *old[len(old) - tail :]):
             if line.text in whole:
                 line.brought.append(message)
-        own = [
-            Line(text, normalized_line(text), [message] if text in whole else [])
-            for text in new[head : len(new) - tail]
-        ]
+        own = [Line(text, [message] if text in whole else []) for text in new[head : len(new) - tail]]
         start, stop = offset + first, offset + last
         self.numbered = {
             number + by if number > stop else number: line
@@ -239,7 +256,7 @@ class File:
             self._lose_numbers()
         self.numbered = {number: line for number, line in self.numbered.items() if not line.is_gone}
         self.loose = [line for line in self.loose if not line.is_gone]
-        self.loose += [Line(text, normalized_line(text), [message]) for text in new]
+        self.loose += [Line(text, [message]) for text in new]
 
     def _lose_numbers(self) -> None:
         self.loose = [*self.lines()]

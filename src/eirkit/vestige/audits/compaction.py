@@ -192,6 +192,8 @@ def dropped_states(
     rows: list[DroppedState | tuple[_Lost, bool]] = []
     open_by_path: dict[str, list[_Lost]] = {}
     for turn in turns:
+        if turn.number == cuts[-1] + 1:
+            ledger.wanted = set(open_by_path)  # from here on, only what was dropped can change a row
         if turn.recorded.broken is not None:
             states = live.get(turn.number, {})
             ledger.renew(turn.recorded)
