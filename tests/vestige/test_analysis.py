@@ -141,7 +141,8 @@ def test_what_a_turn_shows_of_a_file_that_it_wrote_is_the_new_version():
 
 def test_a_break_says_what_was_still_needed():
     broken = RecordedTurn(broken="compaction", carried="")
-    turns = [turn(1, [FileRead("a", content="a" * 399 + "\n")]), turn(2), turn(3, [], [FileWrite("g", content="g" * 40)])]
+    read, write = FileRead("a", content="a" * 399 + "\n"), FileWrite("g", content="g" * 40)
+    turns = [turn(1, [read]), turn(2), turn(3, [], [write])]
     turns[1] = type(turns[1])(2, (), (), 10, broken)
     found = analyze(of_turns(turns), None, OPTIONS, COUNT)
     assert (found.columns()["breaks"]["cut"], found.columns()["breaks"]["live_tokens"]) == ([2], [100])
