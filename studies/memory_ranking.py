@@ -23,12 +23,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from eirkit.lacuna.agents.conditions import SHOWN_ITSELF
 from eirkit.lacuna.findings.summary import read_summary
 from eirkit.lacuna.memories.environments import python_of
 from eirkit.lacuna.memories.factory import reason_absent
 from eirkit.lacuna.memories.memory import find_memory
 from eirkit.records.database import DATABASE
+from eirkit.records.settings import SHOWN_ITSELF
 from eirkit.records.sweeps import CellRow
 from eirkit.report.table import Table
 from eirkit_paper.studies.comparison import listed
