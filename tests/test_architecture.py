@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from tools.counts import annotations, dict_aliases, is_dict_row
+
+from tests.processes import completed
 
 pytestmark = pytest.mark.check
 
@@ -259,6 +262,15 @@ def test_memory_adapters_use_only_public_modules():
         if arrow.source.startswith("eirkit_memories") and not arrow.target.startswith("eirkit_memories")
     }
     assert {module: by for module, by in used.items() if module not in public} == {}
+
+
+def test_what_the_process_of_a_memory_imports_does_without_msgspec():
+    """Its environment gets eirkit by PYTHONPATH, and may be another Python than that of msgspec."""
+    adapters = [f"eirkit_memories.{path.stem}" for path in sorted((SOURCE / "eirkit_memories").glob("*.py"))]
+    names = ", ".join(["eirkit.lacuna.memories.host", *(name for name in adapters if "__" not in name)])
+    code = f"import sys; sys.modules.update(msgspec=None); import {names}"
+    done = completed([sys.executable, "-c", code])
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_module_says_in_its_first_line_what_it_does():

@@ -11,7 +11,7 @@ from studies.vendor_lists import BUDGETS, Case, cases_of, cut, questions_of, ses
 
 from eirkit.lacuna.conversation.workload import WorldConversation
 from eirkit.lacuna.memories.factory import passages_asked
-from eirkit.lacuna.memories.memory import MOST_PASSAGES, Item, MemorySystem, memories
+from eirkit.lacuna.memories.memory import Item, MemorySystem, memories
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.memories.validity import EndedText
 from eirkit.lacuna.models.message import Message
@@ -20,6 +20,7 @@ from eirkit.lacuna.scripted.extractor import make_scripted
 from eirkit.lacuna.scripted.reader import make_reader
 from eirkit.lacuna.tasks.generation import generate_many
 from eirkit.lacuna.tasks.workload import find_workload
+from eirkit.records.budgets import MOST_PASSAGES
 from tests.memories.stories import needs, opened
 
 slow = pytest.mark.slow

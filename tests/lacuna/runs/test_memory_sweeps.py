@@ -15,12 +15,13 @@ from msgspec.structs import replace
 
 from eirkit.errors import UsageError
 from eirkit.lacuna.memories.factory import passages_asked
-from eirkit.lacuna.memories.memory import AS_DOCUMENTED, MOST_PASSAGES, SEARCH_LIMIT, STORE_ONLY, memories
+from eirkit.lacuna.memories.memory import AS_DOCUMENTED, SEARCH_LIMIT, STORE_ONLY, memories
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.runs.manifest import read_manifest, write_manifest
 from eirkit.lacuna.runs.suite import read_suite
 from eirkit.lacuna.runs.sweep import resume_sweep, start_sweep
 from eirkit.lacuna.runs.workers import FAILURES_IN_A_ROW
+from eirkit.records.budgets import MOST_PASSAGES
 from eirkit.records.events import MemoryExchange
 from tests.lacuna.mortal import Shared
 from tests.lacuna.running import eirkit

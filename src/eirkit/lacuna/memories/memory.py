@@ -18,7 +18,6 @@ from eirkit.lacuna import FLOOD as FLOOD
 from eirkit.lacuna import LONGEST_PASSAGE as LONGEST_PASSAGE
 from eirkit.lacuna import SEARCH_LIMIT as SEARCH_LIMIT
 from eirkit.lacuna.models.message import Message
-from eirkit.records.budgets import MOST_PASSAGES as MOST_PASSAGES
 from eirkit.registry import Registry, load_object, locate
 
 Asked = Literal["model", "embedding"]  # what a system can request from its endpoint

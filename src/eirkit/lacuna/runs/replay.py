@@ -23,7 +23,6 @@ from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.factory import reason_absent
 from eirkit.lacuna.memories.memory import (
     LONGEST_PASSAGE,
-    MOST_PASSAGES,
     OWN_NUMBER,
     SEARCH_LIMIT,
     MemoryCall,
@@ -42,6 +41,7 @@ from eirkit.lacuna.runs.manifest import SystemMessages
 from eirkit.lacuna.runs.workers import CellBatch, cell_context_of
 from eirkit.lacuna.tasks.generation import generate
 from eirkit.lacuna.tasks.task import GeneratedTask
+from eirkit.records.budgets import MOST_PASSAGES
 from eirkit.records.database import FinishedRun
 from eirkit.records.events import Event, MemoryExchange, ModelExchange, decode_events, encode_events
 from eirkit.records.runs import Failure, MemoryProfile, RunRecord, RunScore
