@@ -215,6 +215,31 @@ def test_a_memory_from_which_nothing_was_needed_is_not_said_to_be_right(say):
     assert sum(tried["rows"][0]["memory_system"]["outcomes"].values()) > 10
 
 
+@pytest.mark.parametrize("runs_paid", [0.5, 2.5])
+def test_no_run_is_begun_that_the_cap_cannot_finish_and_the_printed_cap_pays_for_the_rest(
+    say, prices, capsys, runs_paid
+):
+    with ModelServer(answers_as("calculator")) as server:
+        how = ("--model", "openai/mine", "--base-url", server.url, "--prices", prices, "--set", "connections=1")
+        tasks = (*SMALL, "--h", "4", "--no-control")
+        say("lacuna", "run", *tasks, "--seeds", "0", *how, "--out", "one")
+        calls = len(server.received)
+        usd = json.loads(Path("one/summary.json").read_text("utf-8"))["spending"]["billed_usd"]
+        server.received.clear()
+        shown = say(
+            "lacuna", "run", *tasks, "--seeds", "0:6", *how, "--cap-usd", runs_paid * usd, "--out", "out", code=1
+        )
+        assert len(server.received) == int(runs_paid) * calls, "what is not finished is not begun"
+        assert len(runs.records(Path("out"))) == int(runs_paid)
+        proposed = shlex.split(" ".join(shown.split()).partition("next: eirkit ")[2])
+        assert proposed[:4] == ["lacuna", "run", "--resume", "out"]
+        assert f"a cap of ${proposed[-1]} pays for the {6 - int(runs_paid)} runs left" in " ".join(shown.split())
+        assert Decimal(proposed[-1]) <= 40 * Decimal(str(usd))
+        assert command_line(proposed) == 0
+        assert len(runs.records(Path("out"))) == 6
+        assert len(server.received) == 6 * calls
+
+
 def test_the_cap_that_is_proposed_is_in_proportion_and_runs_are_of_those_planned(say, prices, capsys):
     with ModelServer(answers_as("calculator")) as server:
         how = ("--model", "openai/mine", "--base-url", server.url, "--prices", prices, "--set", "connections=1")

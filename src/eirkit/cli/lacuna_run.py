@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from decimal import ROUND_CEILING, Decimal
-from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -38,7 +37,8 @@ from eirkit.lacuna.runs.budget import Budget, SpendingLimits
 from eirkit.lacuna.runs.capability import NO_CONTROL
 from eirkit.lacuna.runs.control import control_plan
 from eirkit.lacuna.runs.estimate import (
-    cap_of_next_run,
+    NextCaps,
+    caps_of_rest,
     estimate_plan,
     read_recorded,
 )
@@ -168,7 +168,7 @@ def run(
     except KeyboardInterrupt:
         say(f"eirkit: interrupted; continue with `eirkit lacuna run --resume {quote(str(folder))}`")
         return 130
-    show(_document(folder, summary, partial(_cap_of_next_run, folder, wanted, runner)))
+    show(_document(folder, summary, _caps(folder, wanted, runner) if _is_capped(summary) else None))
     return 0 if summary.complete and not summary.failures else 1
 
 
@@ -222,29 +222,40 @@ def _estimate(suite: Suite, control: bool | None, runner: RunnerOptions) -> Docu
     return estimate_document("lacuna-run", found, answer, parts if own.runs else (), shown)
 
 
-def _cap_of_next_run(folder: Path, suite: Suite, runner: RunnerOptions) -> str | None:
-    """Return a cap at which one more run can finish, in dollars and rounded up; None if that is unknown."""
+def _caps(folder: Path, suite: Suite, runner: RunnerOptions) -> NextCaps | None:
+    """Return caps at which one more run, and all, can finish; None if that is unknown."""
     budget = Budget(SpendingLimits(prices=runner.limits.prices), folder)
     recorded = read_recorded(folder)
     before = control_plan(suite, read_manifest(folder).control)
-    estimates = [
-        *estimate_plan(suite, budget, recorded),
-        *estimate_plan(before, budget, read_recorded(folder, control=True), every_seed=True),
-    ]
-    cap = cap_of_next_run(estimates, recorded.journal)
-    if cap is None:
-        return None
+    controls = estimate_plan(before, budget, read_recorded(folder, control=True), every_seed=True)
+    return caps_of_rest([*estimate_plan(suite, budget, recorded), *controls], recorded)
+
+
+def _dollars(cap: Decimal) -> str:
+    """Return a cap rounded up."""
     return f"{cap.quantize(Decimal(1).scaleb(min(-2, cap.adjusted() - 1)), ROUND_CEILING):f}"
 
 
-def _again(folder: Path, summary: Summary, cap: Callable[[], str | None]) -> str:
+def _again(folder: Path, summary: Summary, caps: NextCaps | None) -> str:
     """Return the command that goes on with a sweep; one that its cap has stopped needs a higher one."""
     again = f"eirkit lacuna run --resume {quote(str(folder))}"
-    if not any(RAISE in reason for reason in summary.stopped):
+    if not _is_capped(summary):
         is_unpriced = any(PRICE_LONGER in reason for reason in summary.stopped)
         return f"{again} --prices FILE" if is_unpriced else again
-    higher = cap()
-    return f"{again} --dry-run" if higher is None else f"{again} --cap-usd {higher}"
+    return f"{again} --dry-run" if caps is None else f"{again} --cap-usd {_dollars(caps.rest_usd)}"
+
+
+def _further(summary: Summary, caps: NextCaps) -> str:
+    """Return which caps pay for one more run and for the rest."""
+    left = counted(summary.planned - summary.scored, "run")
+    return (
+        f"a cap of ${_dollars(caps.rest_usd)} pays for the {left} left, if they cost what is expected; "
+        f"${_dollars(caps.one_usd)} pays for one more"
+    )
+
+
+def _is_capped(summary: Summary) -> bool:
+    return any(RAISE in reason for reason in summary.stopped)
 
 
 class SweepDocument(Summary, frozen=True, kw_only=True):
@@ -253,15 +264,16 @@ class SweepDocument(Summary, frozen=True, kw_only=True):
     out: str
 
 
-def _document(folder: Path, summary: Summary, cap: Callable[[], str | None]) -> Document:
+def _document(folder: Path, summary: Summary, caps: NextCaps | None) -> Document:
     sections = [Section("", (), tuple(_tables(summary.rows)))] if summary.scored else []
-    sections.append(Section("", tuple(_remarks(summary)), (Listing("records", "", f"records in {folder}"),)))
+    remarks = [*_remarks(summary), *([] if caps is None else [_further(summary, caps)])]
+    sections.append(Section("", tuple(remarks), (Listing("records", "", f"records in {folder}"),)))
     # Where a memory in the user's own file failed every run: once corrected, it is not the one of this sweep.
     is_own = not summary.scored and any(".py:" in str(row.memory or "") for row in summary.rows)
     again = not summary.complete and not (is_own and any(failure.kind == "memory" for failure in summary.failures))
     where = quote(str(folder))
     several = len({condition_of(row) for row in summary.rows if row.scored and is_candidate(row)}) > 1
-    then = _again(folder, summary, cap) if again else f"eirkit {'choose' if several else 'report'} {where}"
+    then = _again(folder, summary, caps) if again else f"eirkit {'choose' if several else 'report'} {where}"
     manifest, answer = read_manifest(folder), list(_answer(summary))
     unread = unread_replies(summary.rows, manifest)
     if unread_headline(summary.rows, manifest) is not None:

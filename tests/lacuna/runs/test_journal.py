@@ -188,18 +188,26 @@ def test_a_capped_sweep_never_continues_without_a_price(tmp_path, server, prices
     assert len(server.received) == asked
 
 
-def test_every_cent_is_in_the_rows_after_the_cap_and_after_the_resume(tmp_path, server, prices):
+def test_every_cent_is_in_the_rows_after_the_cap_and_after_the_resume(tmp_path, prices):
+    """Runs cost more than is expected of them, so that the cap cuts the first."""
+    good, call_usd = answers_as("calculator"), Decimal("0.31")
+
+    def dear(received: Received) -> Answer:
+        answer = good(received)
+        return replace(answer, body=answer.body.replace(b'"prompt_tokens": 100', b'"prompt_tokens": 300'))
+
     folder = tmp_path / "out"
-    first = start_sweep(suite(server, connections=4), folder, SpendingLimits("1.1", prices))
-    assert (first.scored, first.complete) == (0, False)
-    assert 0 < len(server.received) < STEPS, "the cap does not reach for a single run"
-    assert in_rows(first) == counted(server)
-    assert first.rows[0].calls == len(server.received)
-    second = resume_sweep(folder, funds=SpendingLimits(100))
-    assert second.complete
-    assert in_rows(second) == counted(server) == read_journal(folder).spending.billed_usd
-    assert second.rows[0].input_tokens == 100 * len(server.received)
-    assert len(server.received) > RUNS * STEPS, "something was paid for twice, and it is counted twice"
+    with ModelServer(dear) as server:
+        first = start_sweep(suite(server, connections=4), folder, SpendingLimits("2.7", prices))
+        assert (first.scored, first.complete) == (0, False)
+        assert 0 < len(server.received) < STEPS, "the cap does not reach for a single run"
+        assert in_rows(first) == len(server.received) * call_usd
+        assert first.rows[0].calls == len(server.received)
+        second = resume_sweep(folder, funds=SpendingLimits(100))
+        assert second.complete
+        assert in_rows(second) == len(server.received) * call_usd == read_journal(folder).spending.billed_usd
+        assert second.rows[0].input_tokens == 300 * len(server.received)
+        assert len(server.received) > RUNS * STEPS, "something was paid for twice, and it is counted twice"
 
 
 def after(asked: int, then: Callable[[Received], Answer]) -> Callable[[Received], Answer]:

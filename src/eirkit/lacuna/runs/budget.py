@@ -60,6 +60,11 @@ class Budget:
         self._unfinished = None if unfinished is None else ReplyCache(unfinished)
         self._prices = load_prices(self.funds.prices)
 
+    @property
+    def keeps_replies(self) -> bool:
+        """Whether a run that was cut short goes on with the replies that it had."""
+        return self._unfinished is not None or self._cache is not None
+
     def make(self, string: str, options: ModelOptions) -> Model:
         """Return the model that a string names.
 

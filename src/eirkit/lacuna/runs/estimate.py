@@ -34,6 +34,7 @@ from eirkit.records.database import DATABASE, SweepDatabase
 from eirkit.records.money import MEMORY, NOTHING, Journal, ModelCalls, exact_usd, journal_of
 from eirkit.records.settings import UNLIMITED, CalculatorAid, RescueArm, TaskColumns, pressure_of
 
+SLACK = Decimal("1.1")  # by which a run may cost more than expected, and is begun
 DEARER_TIMES = 4  # by which a run may cost more than the dearest before it
 
 
@@ -341,24 +342,38 @@ def _memory_costs(trials: Sequence[_Trial], known: RecordedRuns) -> MemoryCosts 
     return MemoryCosts(sum(alone, NOTHING) / len(alone), sum(sharing, NOTHING) / max(1, len(sharing)))
 
 
-def cap_of_next_run(estimates: Sequence[CellEstimate], journal: Journal) -> Decimal | None:
-    """Return a cap at which any of the runs left can finish; None if what one may cost is unknown.
+class NextCaps(Struct, frozen=True):
+    """Caps in dollars, in all, with which a sweep goes on that its cap has stopped."""
 
-    A run is taken to cost its maximum, or some times what is expected by the calls so far if that is less, with as many
-    calls for each reply as there were so far. That of a memory system with a model of its own has no maximum, so it is
-    taken to cost some times the dearest so far.
+    one_usd: Decimal  # any of the runs left can finish
+    rest_usd: Decimal  # all of them, if they cost as much as those so far
+
+
+def caps_of_rest(estimates: Sequence[CellEstimate], known: RecordedRuns) -> NextCaps | None:
+    """Return what pays for one of the runs left and for all; None if what one may cost is unknown.
+
+    To finish for certain, a run needs its maximum, or some times what is expected by the calls so far if that is less,
+    with as many calls for each reply as there were so far. That of a memory system with a model of its own has no
+    maximum, so it is taken to need some times the dearest so far. All of them need the dearest of their cell each, or
+    what is expected where none has finished, and the most that the last calls may cost.
     """
-    spending = journal.spending
+    journal = known.journal
+    spending, by_cell = journal.spending, journal.by_cell()
     if spending.unanswered and not spending.replies:
         return None
-    dearest = max((sum(one.usd.values(), one.uncertain_usd) for one in journal.attempts.values()), default=NOTHING)
-    needs = [NOTHING]
+    of_attempt = {n: sum(one.usd.values(), one.uncertain_usd) for n, one in journal.attempts.items()}
+    dearest = max(of_attempt.values(), default=NOTHING)
+    needs, rest, last = [NOTHING], NOTHING, NOTHING
     for one in estimates:
         most = one.expected.most_usd
         if not one.runs:
             continue
+        finished = set(known.attempts.get(one.cell.id, {}).values())
+        own = [of_attempt[n] for n in by_cell.get(one.cell.id, ()) if n in finished]
+        expected = exact_usd(one.expected.cost_usd or 0) / one.runs
         if asks_paid_model(one.cell):
             needs.append(DEARER_TIMES * dearest)
+            rest += one.runs * SLACK * max(own, default=dearest)
         elif most is None:
             return None
         else:
@@ -366,9 +381,14 @@ def cap_of_next_run(estimates: Sequence[CellEstimate], journal: Journal) -> Deci
             most_of_call = most_of_run / max(1, one.expected.calls // one.runs)
             need = most_of_run + most_of_call
             if one.calibration is not None and one.expected.cost_usd is not None:
-                need = min(need, DEARER_TIMES * exact_usd(one.expected.cost_usd) / one.runs + 2 * most_of_call)
+                need = min(need, DEARER_TIMES * expected + 2 * most_of_call)
             needs.append(need * spending.calls_per_reply)
-    return spending.total_usd + max(needs) if any(needs) else None
+            last = max(last, 2 * most_of_call)
+            rest += one.runs * SLACK * max(own, default=expected) * spending.calls_per_reply
+    if not any(needs):
+        return None
+    one = max(needs)
+    return NextCaps(spending.total_usd + one, spending.total_usd + max(one, rest + last))
 
 
 def assumptions(estimates: Sequence[CellEstimate]) -> list[ModelAssumption]:

@@ -36,6 +36,7 @@ from eirkit.lacuna.runs.workers import (
     Admission,
     CellBatch,
     CellRuns,
+    PaidRuns,
     RunQueue,
     cell_context_of,
     is_free,
@@ -43,6 +44,7 @@ from eirkit.lacuna.runs.workers import (
     run_on_engine,
 )
 from eirkit.records.database import FinishedRun, SweepDatabase, SweepWriter
+from eirkit.records.money import AGENT, NOTHING, journal_of
 from eirkit.records.runs import Failure, RunRecord, RunScore
 
 PLUG_INS = ("memory", "model", "policy", "workload", "harness")  # kinds of failures that name the code that raised
@@ -210,8 +212,8 @@ class Execution:
         self.plan, self.pool, self.runner, self.store = plan, pool, runner, runner.store
         self.stopped: tuple[str, ...] = ()  # why runs were left out
         self.cap: SpendCapReached | None = None
-        self._admission = Admission(pool.budget)
         self._done = runner.recover()
+        self._admission = Admission(pool.budget, self._paid())
         self._tried: dict[str, set[int]] = {}  # attempted by an engine and lost
         self._left = {cell.id: len(self._seeds_left(cell, seeds)) for cell, seeds in plan.plan()}
         self._runs, self._failed, self._steps = len(plan) - sum(self._left.values()), 0, 0
@@ -219,6 +221,20 @@ class Execution:
         self._alike = cells_that_share(plan.plan())
         # Cells that depend on others, such as the arms of a rescue, run after those have ended.
         self._rounds = (False, True) if any(cell.follows for cell, _ in plan.plan()) else (False,)
+
+    def _paid(self) -> PaidRuns:
+        """Return what was paid for runs before; it is needed under a cap alone."""
+        journal = None if self.pool.budget.ledger.cap_usd is None else journal_of(self.store.database)
+        dearest: dict[str, Decimal] = {}
+        begun: dict[str, Decimal] = {}
+        for run, attempts in ({} if journal is None else journal.by_run()).items():
+            usd = sum((paid for attempt in attempts for paid in attempt.usd.values()), NOTHING)
+            cell, _, seed = run.rpartition("-")
+            if int(seed) in self._done.get(cell, ()):
+                dearest[cell] = max(dearest.get(cell, NOTHING), usd)
+            elif self.pool.budget.keeps_replies:
+                begun[run] = sum((attempt.usd.get(AGENT, NOTHING) for attempt in attempts), NOTHING)
+        return PaidRuns(dearest, begun)
 
     def run(self) -> None:
         """Run everything that remains: free models on the engine, then the rest.

@@ -35,7 +35,7 @@ from eirkit.lacuna.models.scrubber import Scrubber
 from eirkit.lacuna.runs.attempt import CellContext, attempt
 from eirkit.lacuna.runs.budget import FREE, Budget, asks_paid_model
 from eirkit.lacuna.runs.cells import Cell
-from eirkit.lacuna.runs.estimate import DEARER_TIMES, estimate_run
+from eirkit.lacuna.runs.estimate import DEARER_TIMES, SLACK, estimate_run
 from eirkit.lacuna.runs.family import Unrecovered, family_of
 from eirkit.lacuna.runs.ingestion import Ingestion
 from eirkit.lacuna.runs.manifest import SystemMessages
@@ -349,6 +349,7 @@ class _Bound:
 
     run_usd: Decimal = NOTHING
     call_usd: Decimal = NOTHING
+    expected_usd: Decimal = NOTHING  # of the run, as `--dry-run` estimates it
     is_known: bool = False
 
 
@@ -360,16 +361,30 @@ class _Range:
     most: Decimal
 
 
+@dataclass(frozen=True, slots=True)
+class PaidRuns:
+    """What was paid for runs in earlier parts of a sweep."""
+
+    dearest: Mapping[str, Decimal]  # finished run of each cell
+    begun: Mapping[str, Decimal]  # for replies that a run which was cut short goes on with
+
+
 class Admission:
     """Admits the runs of a plan to the ledger of its budget: when those before them keep enough to finish.
+
+    None begins that is not likely to finish: what the cap leaves must pay for the dearest finished run of its cell,
+    less what was paid for it before it was cut short. Where none of its cell has finished, it must pay for what the
+    others of its model say of it, or else for what `--dry-run` estimates.
 
     What a run may need is bounded by simulating it with a reference agent: every byte a token, every reply as long as
     allowed. Once runs of the same model have finished, four times the dearest of them is enough. If a memory system has
     a model of its own, its calls cannot be foreseen, so the first such run has the rest of the cap to itself.
     """
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, paid: PaidRuns | None = None) -> None:
         self.budget = budget
+        paid = paid or PaidRuns({}, {})
+        self._dearest, self._begun = dict(paid.dearest), paid.begun
         self._bounds: dict[str, _Bound] = {}  # by cell
         self._seen: dict[tuple[str, str | None], _Range] = {}  # by model and memory system
 
@@ -378,14 +393,14 @@ class Admission:
         """Wait until a run may start, and keep its account while it runs.
 
         Raises:
-            SpendCapReached: even the cheapest run so far could not be paid for.
+            SpendCapReached: what is left would not pay for the run, as far as that can be told.
         """
         cell, ledger = context.cell, self.budget.ledger
         reserve = None if ledger.cap_usd is None else lambda: self._reserve_usd(context, seed)
         async with ledger.admit(cell.run_id(seed), reserve) as account:
-            least = NOTHING if reserve is None else self._least_usd(context, seed)
-            if least and ledger.left_usd() < least:
-                raise ledger.reached("run costs at least about", least)
+            need = NOTHING if reserve is None else self._need_usd(context, seed)
+            if need and ledger.left_usd() < need:
+                raise ledger.reached("run needs about", need)
             yield account
 
     def learn(self, cell: Cell, account: RunAccount) -> None:
@@ -393,6 +408,7 @@ class Admission:
         bound = self._bounds.get(cell.id)
         if bound is None:
             return
+        self._dearest[cell.id] = max(self._dearest.get(cell.id, NOTHING), account.spent_usd)
         cost = account.spent_usd / bound.run_usd if bound.is_known else account.spent_usd
         seen = self._seen.get(_model_and_memory(cell), _Range(cost, cost))
         self._seen[_model_and_memory(cell)] = _Range(min(seen.least, cost), max(seen.most, cost))
@@ -404,11 +420,13 @@ class Admission:
         most = bound.run_usd * self.budget.ledger.spending.calls_per_reply
         return most if seen is None else min(most, DEARER_TIMES * seen.most * bound.run_usd + 2 * bound.call_usd)
 
-    def _least_usd(self, context: CellContext, seed: int) -> Decimal:
-        bound, seen = self._bound(context, seed), self._seen.get(_model_and_memory(context.cell))
-        if seen is None:
-            return NOTHING
-        return seen.least * bound.run_usd if bound.is_known else seen.least
+    def _need_usd(self, context: CellContext, seed: int) -> Decimal:
+        cell = context.cell
+        need = self._dearest.get(cell.id)
+        if need is None:
+            bound, seen = self._bound(context, seed), self._seen.get(_model_and_memory(cell))
+            need = bound.expected_usd if seen is None else seen.most * (bound.run_usd if bound.is_known else 1)
+        return max(NOTHING, need * SLACK - self._begun.get(cell.run_id(seed), NOTHING))
 
     def _bound(self, context: CellContext, seed: int) -> _Bound:
         cell = context.cell
@@ -419,7 +437,8 @@ class Admission:
         bound = _Bound()
         if expected.most_usd and not asks_paid_model(cell):
             most = exact_usd(expected.most_usd)
-            bound = _Bound(most, most / max(1, expected.calls), is_known=True)
+            usd = exact_usd(expected.cost_usd or 0)
+            bound = _Bound(most, most / max(1, expected.calls), usd, is_known=True)
         self._bounds[cell.id] = bound
         return bound
 

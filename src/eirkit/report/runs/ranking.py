@@ -151,7 +151,7 @@ def _separation(choice: Choice) -> Iterator[str]:
         )
     yield from _price(choice)
     if choice.again:
-        yield "Then give `eirkit choose` the new folder together with the ones here."
+        yield "Then rank the new folder together with the ones here."
     else:
         yield f"No single command runs them together on new {tasks}."
 
