@@ -219,7 +219,7 @@ def test_a_constant_difference_in_words_is_shown_by_few_worlds(tmp_path, capsys)
     assert answer_of(found) == (
         "bm25 is best in “accuracy on count”, 1.000 over 8 conversations; null, the next, is 100.0 points (52.3 to "
         "100.0) behind.",
-        "Conditions: read by scripted/reader.",
+        "Conditions: read by scripted/reader; budget of the prompt: documented.",
     )
     (costs,) = cost_words(choose([read_sweep(tmp_path / "two")]))
     assert costs.startswith("Cost of bm25, which alone leads: mean search time "), "null returns nothing"
@@ -393,11 +393,9 @@ def test_a_printed_page_has_one_section_of_details_and_no_two_definitions(told, 
 
 def test_the_leaders_and_their_further_worlds_are_pooled_at_a_second_look(tmp_path, capsys):
     """`choose A A-more`: the folder that the last line makes counts with the first, at a level of its own."""
-    how = ("--model", "scripted/reader", "--no-control", "--json")
+    how = ("--h", 2, "--m", 4, "--n", 8, "--model", "reference/recoverer", "--no-control", "--json")
     first, more = tmp_path / "a", tmp_path / "a-more"
-    command(
-        "lacuna", "run", "words", "--memory", "null,bm25,text,words-add-only", "--seeds", "0:6", *how, "--out", first
-    )
+    command("lacuna", "run", "store-recall", "--memory", "null,text,key-value", "--seeds", "0:6", *how, "--out", first)
     found, _ = choose_folders([first], None, "accuracy")
     leaders, again = found.ranking.leaders, shlex.split(found.again)
     assert len(leaders) > 1
@@ -410,7 +408,7 @@ def test_the_leaders_and_their_further_worlds_are_pooled_at_a_second_look(tmp_pa
     pooled, _ = choose_folders([first, more], None, "accuracy")
     assert pooled.looks == (6, 14)
     assert pooled.exclusions == ()
-    assert {one.name for one in pooled.ranking.standings} == {"null", "bm25", "text", "words-add-only"}
+    assert {one.name for one in pooled.ranking.standings} == {"null", "text", "key-value"}
     assert pooled.ranking["null"] == found.ranking["null"], "who was worse at the first look stays so"
     records = [record for folder in (first, more) for record in runs.records(folder)]
     for name in leaders:
@@ -420,7 +418,7 @@ def test_the_leaders_and_their_further_worlds_are_pooled_at_a_second_look(tmp_pa
     capsys.readouterr()
     command("choose", first, more)
     printed = capsys.readouterr().out
-    assert "over 14 conversations" in printed
+    assert "over 14 tasks" in printed
     assert "Look 2 of at most 3, at the leaders alone" in " ".join(printed.split())
 
 
