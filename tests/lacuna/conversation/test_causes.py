@@ -6,6 +6,10 @@ plain sentence for each statement, so that a statement is there if the sentence 
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +17,12 @@ from itertools import pairwise
 
 import pytest
 
+from eirkit.cli import run as run_command
 from eirkit.lacuna.agents.driver import drive
 from eirkit.lacuna.agents.telemetry import Consultation
 from eirkit.lacuna.conversation.reading import needed_statements, plain_sentence, show_note
 from eirkit.lacuna.conversation.workload import WorldConversation
+from eirkit.lacuna.findings.conversation_measures import ANSWER_CAUSE_MEASURES
 from eirkit.lacuna.memories.budgets import PromptBudget
 from eirkit.lacuna.memories.calls import wait_for
 from eirkit.lacuna.memories.memory import MemorySystem, memories
@@ -98,13 +104,13 @@ def worlds(preset: str, seeds: range) -> list[WorldConversation]:
     return [task for task in generate_many(spec, seeds) if isinstance(task, WorldConversation)]
 
 
-def played(memory: MemorySystem, seeds: range, preset: str = WORLDS) -> list[Judged]:
+def played(memory: MemorySystem, seeds: range, preset: str = WORLDS, passages: int = SHOWN) -> list[Judged]:
     """Return the runs of a memory with the reader that has no fault."""
     access, found = Access("external", None, "words-exact"), []
     for task in worlds(preset, seeds):
         wait_for(memory.reset(str(task.spec.seed)))
         session = conversation_session(access, task)
-        trace = wait_for(drive(session, make_reader(ModelOptions()), memory, budget=PromptBudget(SHOWN)))
+        trace = wait_for(drive(session, make_reader(ModelOptions()), memory, budget=PromptBudget(passages)))
         found.append(Judged(task, trace.consultations, judge_answers(access, task, trace)[1]))
     return found
 
@@ -168,3 +174,35 @@ def test_a_memory_that_contradicts_itself_is_said_to_also_where_the_answer_is_ri
     said = {(run.task.spec.seed, t) for run in runs for t in run.record.contradicting}
     assert wrong <= said
     assert len(said - wrong) > 20
+
+
+def command(*words: str) -> str:
+    """Run one of our commands; return what it prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert run_command(list(words)) == 0
+    return printed.getvalue()
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory) -> tuple[str, str]:
+    """The folder of one sweep of all broken memories, and what its command prints."""
+    folder = str(tmp_path_factory.mktemp("causes") / "runs")
+    how = ("--preset", WORLDS, "--model", "scripted/reader", "--seeds", "0:5", "--no-control", "--out", folder)
+    return folder, command("lacuna", "run", "conversation", "--memory", ",".join(BROKEN), *how)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_run_and_show_name_the_cause_of_a_broken_memory(name, swept):
+    folder, printed = swept
+    cause = ANSWER_CAUSE_MEASURES[BROKEN[name][0]]
+    said = " ".join(printed.split())
+    assert re.search(rf"{name}: [\d,]+ wrong answers?\. Main cause: {re.escape(cause.label)} \(", said)
+    found = json.loads(command("show", folder, "--memory", name, "--only", cause.label, "--json"))
+    name_of_run = found["runs"][0]["run"]
+    wrong = json.loads(command("show", folder, name_of_run, "--json"))["wrong"]
+    t = next(one["t"] for one in wrong if one["cause"] == cause.label)
+    explained = " ".join(command("show", folder, name_of_run, str(t)).split())
+    assert f"Cause: {cause.label}; {cause.meaning}." in explained
+    # No statement decides where a document's demand came, and the user demanded nothing.
+    assert name == "words-obeys-documents" or "The statement that decides it: " in explained
+    assert any(f"{heading} " in explained for heading in ("stored", "returned", "What shows it:"))

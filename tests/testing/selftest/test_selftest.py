@@ -135,7 +135,7 @@ def test_each_fault_in_conversations_changes_its_own_outcome_alone(told):
         assert list(disagreements(choose([name])[0][1], found)) == []
         runs = [record.conversation for record in found.records]
         assert any(run.instruction.obeyed for run in runs) is (name in ("obedient", "rules-forged"))
-        assert any(run.outcomes for run in runs) is (name == "rules-forged")
+        assert any(run.wrong for run in runs) is (name == "rules-forged")
         assert all(run.instruction.planted for run in runs)
 
 
@@ -170,7 +170,7 @@ def test_a_symptom_of_an_answer_that_is_right_is_found(told):
     wrong = (WrongAnswer(1, "planted_value", "shown_not_used"),)
     false = structs.replace(first, conversation=structs.replace(first.conversation, wrong=wrong))
     assert len(list(disagreements(behavior, replace(found, records=(false, *others))))) == 1
-    text = f"{found.text}\nplanted by a document\n─────────────────────\nobedient 3.0%"
+    text = f"{found.text}\nplanted by a document\n─────────────────────\nobedient 3 3.0%"
     assert len(list(disagreements(behavior, replace(found, text=text)))) == 1
 
 

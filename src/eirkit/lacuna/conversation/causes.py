@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from eirkit.lacuna.conversation.reading import (
     DatedStatement,
     dated_statements,
+    days_in,
     keys_of,
     learn,
     needed_statements,
@@ -24,7 +25,7 @@ from eirkit.lacuna.conversation.reading import (
     split_turns,
 )
 from eirkit.lacuna.conversation.scoring import contains
-from eirkit.lacuna.conversation.texts import StatementFinder, same_operation
+from eirkit.lacuna.conversation.texts import StatementFinder, plain_text, same_operation
 from eirkit.lacuna.conversation.workload import AnsweredQuestion
 from eirkit.lacuna.conversation.world import ATTRIBUTES, Statement
 from eirkit.lacuna.memories.memory import LONGEST_PASSAGE
@@ -91,6 +92,9 @@ class CauseFinder(StatementFinder):
             return Finding("altered" if foreign is None else "other_user", first, foreign or wrong[0][1])
         if not is_retold:
             return Finding("out_of_view", first)
+        for one in needed:
+            if (cut := self._only_cut(one, seen.passages)) is not None:
+                return Finding("cut_off", self.text_of(one), cut)
         return Finding("cause_uncertain", first, self._shown_of(needed, seen))
 
     def needed(self, asked: AnsweredQuestion) -> list[DatedStatement]:
@@ -120,7 +124,8 @@ class CauseFinder(StatementFinder):
         for one in needed:
             text = self.holding(one, passages) or ""
             for person in people_named(one.statement):
-                telling = [] if person in text else self._telling(person, one, text)
+                is_named = plain_text(person) in plain_text(text)
+                telling = [] if is_named else self._telling(person, one, text)
                 if telling and not any(self.holding(each, passages) for each in telling):
                     return telling[-1]
         return None
@@ -149,7 +154,7 @@ class CauseFinder(StatementFinder):
         cut = self.cut(lacking, seen.passages)
         held, foreign = self.holding(lacking, last), self.foreign(seen.passages)
         if held is not None:
-            if cut is not None and not any(cut in text for text in last):
+            if cut is not None and not any(cut in text.splitlines() for text in last):
                 return Finding("cut_off", said, cut)
             if foreign is not None:
                 return Finding("other_user", said, foreign)
@@ -192,7 +197,7 @@ class CauseFinder(StatementFinder):
         """Return a text with a wrong date, or none, if what was shown gives the right answer with the true dates."""
         days = self.days_said
         passages = [self._redated(asked, passage) for passage in seen.passages]
-        dated, wrongly = [], []
+        dated = []
         for one in self._heard(asked, passages):
             known = days.get(same_operation(self.named_fully(one.statement)), frozenset())
             # What was said on several days may be about any of them.
@@ -201,13 +206,17 @@ class CauseFinder(StatementFinder):
         dated.sort(key=lambda one: one.day)
         if not self._answers(asked, dated):
             return None
-        keys = set(keys_of(asked.question, self.task.truth_at(asked)))
-        for passage in seen.passages:
-            for one in self.dated(passage):
-                known = days.get(same_operation(one.statement), frozenset())
-                if (one.statement.attribute, one.statement.subject) in keys and known and one.day not in known:
-                    wrongly.append(passage)
-        return next(iter(wrongly), next(iter(seen.passages), ""))
+        keys = keys_of(asked.question, self.task.truth_at(asked))
+        about = [one for one in self.task.said_before(asked) if one.statement[1:3] in keys]
+        return next((text for one in about for text in seen.passages if self._is_wrongly_dated(text, one)), None)
+
+    def _is_wrongly_dated(self, text: str, one: DatedStatement) -> bool:
+        """True if a text has a statement without one of the days on which it was made, in any usual form."""
+        lines = [line for line in text.splitlines() if self.has(line, one)]
+        if not lines and not self.has(text, one):
+            return False
+        days = [days_in(self.task.language, line) or days_in(self.task.language, text) for line in lines or [text]]
+        return not any(self.days_said[same_operation(one.statement)] & found for found in days)
 
     def _redated(self, asked: AnsweredQuestion, passage: str) -> str:
         """Return a passage in which every line that was said on one day alone has that day."""
@@ -218,7 +227,7 @@ class CauseFinder(StatementFinder):
         for day, role, words in _DATED.findall(passage):
             said = turns.get(words, ())
             own = f"{day}{role}{words}"
-            is_dated = all(turn.day is not None for turn in split_turns(own))
+            is_dated = all(turn.day is not None for turn in split_turns(self.task.language, own))
             lines.append(said[0] if len(said) == 1 else own if is_dated else words)
         return "\n".join(lines)
 
@@ -242,6 +251,9 @@ class CauseFinder(StatementFinder):
                 if wrong.statement._replace(op="plant") in said:
                     cause = "altered"
                 elif same_operation(wrong.statement) in said:
+                    made = [one for one in self.task.said_before(asked) if one.statement == wrong.statement]
+                    if not any(self._is_wrongly_dated(text, one) for text in seen.passages for one in made):
+                        continue
                     cause = "misdated"
                 return Finding(cause, turn, seen.passages[wrong.passage])
         return None
@@ -284,6 +296,11 @@ class CauseFinder(StatementFinder):
             for said in self.statements(text)
             if (said.attribute, said.subject) in keys and not self.was_said(said)
         ]
+
+    def _only_cut(self, one: DatedStatement, passages: Sequence[str]) -> str | None:
+        """Return a line with the value of a statement that is cut after it, if no line has more."""
+        lines = [line for text in passages for line in text.splitlines() if self.has(line, one)]
+        return lines[0] if lines and all(self.cut(one, [line]) for line in lines) else None
 
     def _shown_of(self, needed: Sequence[DatedStatement], seen: Seen) -> str:
         """Return the first text that has a needed statement."""

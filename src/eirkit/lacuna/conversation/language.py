@@ -27,6 +27,7 @@ NEAR = 14  # days within which a date may be said as a day counted from today
 _PLAIN = frozenset({*"pwtljkvndx", "ago", "ahead"})  # slots whose text does not depend on whom or what it is about
 _SLOT = re.compile(r"\{(\w+)\}")
 _FREE = re.compile(r"(?<![\w\0])\w+(?![\w\0])")  # a word that touches no slot
+_START = re.compile(r"(?<!\w)\w")  # of a word
 
 
 class Sentence(NamedTuple):
@@ -327,11 +328,24 @@ def read(language: Language, text: str, today: int, listener: Listener) -> list[
             continue
         match, sentence = max(matches, key=lambda pair: pair[0].end())
         if sentence.kind != "filler":
-            spoken = _spoken(language, sentence, match.groupdict(), today, listener, last)
+            try:
+                spoken = _spoken(language, sentence, match.groupdict(), today, listener, last)
+            except ValueError:  # a memory may write a date that is in no calendar
+                spoken = None
             found += () if spoken is None else (spoken,)
             last = spoken if isinstance(spoken, Statement) else None
         position = match.end() + 1
     return found
+
+
+def sentence_starts(language: Language, text: str, most: int) -> Iterator[int]:
+    """Yield where sentences of the language begin that say something, within the first characters of a text."""
+    index = _by_word(language)
+    candidates = [one for word in ("", *dict.fromkeys(_FREE.findall(text))) for one in index.get(word, ())]
+    spoken = [one for one in candidates if one.kind != "filler"]
+    for place in _START.finditer(text, 0, most):
+        if any(one.pattern.match(text, place.start()) for one in spoken):
+            yield place.start()
 
 
 @cache

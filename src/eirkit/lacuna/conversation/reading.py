@@ -1,26 +1,38 @@
 """Reads passages of conversations as somebody who was not there: in any order, with gaps, and with names half known.
 
-A turn is `[2031-01-06] user: …`, perhaps with a time; what no longer holds ends in `(until 2031-01-13)` or, where the
-day is not known, in `(no longer valid)`, and then counts as ended on the day on which it was said. What a passage does
-not say stays unknown: a first name that fits several people, a nickname whose owner was not mentioned, an amount added
-to a stock that was never counted.
+A turn is `[2031-01-06] user: …`, perhaps with a time. Where a memory writes otherwise, a line has its date in any usual
+form before or after what it says, or in a line of its own above. What no longer holds ends in `(until 2031-01-13)` or,
+where the day is not known, in `(no longer valid)`, and then counts as ended on the day on which it was said. What a
+passage does not say stays unknown: a first name that fits several people, a nickname whose owner was not mentioned, an
+amount added to a stock that was never counted.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
-from eirkit.lacuna.conversation.language import Language, Listener, Spoken, read, subject_slot, ways
+from eirkit.lacuna.conversation.language import Language, Listener, Spoken, read, sentence_starts, subject_slot, ways
+from eirkit.lacuna.conversation.scoring import Words, dates_in
 from eirkit.lacuna.conversation.truth import Key, Knowledge
 from eirkit.lacuna.conversation.world import ATTRIBUTES, Statement, WorldQuestion
 from eirkit.lacuna.memories.validity import read_mark
 
-_TURN = re.compile(r"^\[(\d{4}-\d\d-\d\d)(?:[T ][\d:.,+Z -]+)?\] (?:(user|assistant): )?", re.MULTILINE)
+_TURN = re.compile(r"\[(\d{4}-\d\d-\d\d)(?:[T ][\d:.,+Z -]+)?\] (?=\S)(?:(user|assistant): )?")
+_YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)|(?<!\d)[12]\d{7}(?!\d)")
+_COMPACT = re.compile(r"(?<!\d)(\d{4})(\d\d)(\d\d)(?!\d)")
+_TAIL = re.compile(r"[(\[]([^()\[\]]*)[)\]]\W*$")
+_MARKUP = re.compile(r"[\"*_`<]")
+_TAG = re.compile(r"</?\w[^<>\n]*>")
+_AFTER_SENTENCE = re.compile(r"([.!?])[\"*_`]+(?=\s|$)", re.MULTILINE)
+_SPACES = re.compile(r"[ \t]{2,}")
+_LONGEST_HEAD = 80  # characters before what is said, in a line of a memory's own form
 
 
 class DatedTurn(NamedTuple):
@@ -50,18 +62,82 @@ def show_note(day: int, text: str) -> str:
     return f"[{date.fromordinal(day).isoformat()}] {text}"
 
 
-def split_turns(passage: str) -> list[DatedTurn]:
+def split_turns(language: Language, passage: str) -> list[DatedTurn]:
     """Return the turns of a passage; what stands before the first date has none."""
+    passage = _without_markup(passage)
     marks = list(_TURN.finditer(passage))
     if not marks:
-        return [_turn(None, passage.strip())]
+        return _lines_of_own_form(language, passage)
     head = passage[: marks[0].start()].strip()
     found = [_turn(None, head)] if head else []
     for mark, after in zip(marks, [*marks[1:], None], strict=True):
         text = passage[mark.end() : None if after is None else after.start()].strip()
+        if mark[2] is None:  # a note, or a role under another name
+            text = text[next(iter(sentence_starts(language, text, _LONGEST_HEAD)), 0) :]
         if mark[2] != "assistant":
             found.append(_turn(_ordinal(mark[1]), text))
     return found
+
+
+def _without_markup(passage: str) -> str:
+    """Return a passage without JSON around its texts, tags, marks after sentences, and spaces that say nothing."""
+    passage = _values_of_json(unicodedata.normalize("NFC", passage))
+    if _MARKUP.search(passage):
+        passage = _AFTER_SENTENCE.sub(r"\1", _TAG.sub(" ", passage))
+    return _SPACES.sub(" ", passage) if "  " in passage else passage
+
+
+def _lines_of_own_form(language: Language, passage: str) -> list[DatedTurn]:
+    """Return the turns of a passage that has none of the usual form."""
+    if _YEAR.search(passage) is None:
+        return [_turn(None, passage.strip())]
+    found, above = list[DatedTurn](), None
+    for line in passage.splitlines():
+        start = next(iter(sentence_starts(language, line, _LONGEST_HEAD)), None)
+        tail = _TAIL.search(line)
+        if start is None:
+            above = only_date(language, line) or above
+        elif "assistant" not in line[:start].casefold().split(":")[0]:
+            own = only_date(language, line[:start]) or (only_date(language, tail[1]) if tail else None)
+            found.append(_turn(own or above, line[start:]))
+    return found or [_turn(None, passage.strip())]
+
+
+def _values_of_json(passage: str) -> str:
+    """Return the texts in a passage of JSON in a line for each of its objects; another passage as it is."""
+    if not passage.lstrip().startswith(("{", "[")):
+        return passage
+    try:
+        parts = [json.loads(passage)]
+    except ValueError:
+        try:
+            parts = [json.loads(line) for line in passage.splitlines() if line.strip()]
+        except ValueError:
+            return passage
+    objects = [one for part in parts for one in (part if isinstance(part, list) else [part])]
+    # The longest text is what is said, the others are about it.
+    texts = [sorted(_texts_in(one), key=len) for one in objects]
+    return "\n".join(" | ".join(" ".join(text.split()) for text in own) for own in texts)
+
+
+def _texts_in(value: object) -> list[str]:
+    if isinstance(value, dict):
+        return [text for one in value.values() for text in _texts_in(one)]
+    if isinstance(value, list):
+        return [text for one in value for text in _texts_in(one)]
+    return [value] if isinstance(value, str) else []
+
+
+def only_date(language: Language, text: str) -> int | None:
+    """Return the one whole date that a text has in any usual form; None if it has none, or several."""
+    days = days_in(language, text)
+    return next(iter(days)) if len(days) == 1 else None
+
+
+def days_in(language: Language, text: str) -> set[int]:
+    """Return all whole dates that a text may have, in any usual form."""
+    found = dates_in(Words(_COMPACT.sub(r"\1-\2-\3", text).replace("T", " ")), language.table["months"])
+    return {date(*one).toordinal() for one in found if all(one)}
 
 
 def _ordinal(day: str) -> int | None:
@@ -109,7 +185,7 @@ def dated_statements(
         today: the day on which they are read; days in passages without a date are counted from it.
         known: people who are known otherwise, such as from the question.
     """
-    turns = [(turn, number) for number, text in enumerate(passages) for turn in split_turns(text)]
+    turns = [(turn, number) for number, text in enumerate(passages) for turn in split_turns(language, text)]
     turns.sort(key=lambda pair: pair[0].day or 0)
     raw = [
         (one, turn.day or 0, number, turn.until)

@@ -29,6 +29,7 @@ ALIKE = 0.8  # of two values of which one may be the other with a mistake
 _UNIQUE = ("value", "rule", "instruction", "set")  # forms of facts whose values occur once in a world
 _UNDOING = ("forget", "remove", "retract", "plant")  # they repeat a value, or have none
 _ENDS = (".", "!", "?")
+_DIGIT = re.compile(r"\d")
 _SENTENCE = re.compile(r"(?<=[.!?]) ")
 
 
@@ -37,6 +38,7 @@ class StatementFinder:
 
     def __init__(self, task: WorldConversation) -> None:
         self.task, self.last_day = task, task.dialogues[-1].day
+        self._said_as: dict[DatedStatement, list[str]] = {}
         self._read: dict[str, list[DatedStatement]] = {}  # what texts say; most are looked at again and again
 
     @cached_property
@@ -103,16 +105,28 @@ class StatementFinder:
     def has(self, text: str, one: DatedStatement) -> bool:
         """True if a text has a statement: its turn, its tracer, or words that read as it."""
         op, attribute, subject, value = one.statement
-        if self.text_of(one) in text:
+        plain = plain_text(text)
+        if self.text_of(one) in text or any(contains(plain, said) for said in self._wordings(one)):
             return True
         is_unique = ATTRIBUTES[attribute] in _UNIQUE and op not in _UNDOING
-        if is_unique and not contains(unicodedata.normalize("NFC", text), str(value)):
+        if is_unique and not contains(plain, plain_text(str(value))):
             return False
         read = self.statements(text)
         if is_unique and ATTRIBUTES[attribute] != "set":
             whose = {said.subject for said in read if (said.attribute, said.value) == (attribute, value)}
             return not whose or subject in whose or not whose <= self.names
         return same_operation(one.statement) in map(same_operation, read)
+
+    def _wordings(self, one: DatedStatement) -> list[str]:
+        """Return the turn of a statement and its plainest sentences, without date, role and full stop."""
+        if one not in self._said_as:
+            sayings = [one.statement]
+            if one.statement.op == "replace":
+                sayings.append(same_operation(one.statement))
+            plain = (plain_sentence(self.task.language, said) for said in sayings)
+            words = (self.text_of(one).partition(": ")[2], *plain)
+            self._said_as[one] = [plain_text(text).rstrip(".") for text in words]
+        return self._said_as[one]
 
     def statements(self, text: str) -> set[Statement]:
         """Return what a text says, with full names, as somebody understands it who knows everybody."""
@@ -146,24 +160,29 @@ class StatementFinder:
         turn = self.text_of(one).partition(": ")[2]
         sentences = [*_SENTENCE.split(turn), plain_sentence(self.task.language, one.statement)]
         for line in (line for text in texts for line in text.splitlines()):
-            read = self.dated(line)
-            for said in read:
+            for said in self.dated(line):
                 found = same_operation(said.statement)
                 is_alike = found[:2] == (op, attribute) and (found.subject == subject) != (found.value == value)
                 if is_alike and said.day in (0, one.day) and not self.was_said(found, said.day):
                     return line
             # A value that no sentence can have is not read.
-            if not read and any(differs_in(str(value), line, sentence) for sentence in sentences):
-                return line
+            for piece in _SENTENCE.split(line):
+                if any(differs_in(str(value), piece, sentence) for sentence in sentences) and not self.dated(piece):
+                    return line
         return None
 
     def foreign(self, passages: Sequence[str]) -> str | None:
         """Return the first passage that speaks of none of this world's people and things; None if there is none."""
         for passage in passages:
             statements = self.statements(passage)
-            if statements and not any(map(self._is_ours, statements)):
+            if statements and not any(map(self._is_ours, statements)) and plain_text(passage) not in self._whole:
                 return passage
         return None
+
+    @cached_property
+    def _whole(self) -> str:
+        """Everything that was said, of which a memory may return a piece."""
+        return plain_text(" ".join(self.task.turns))
 
     def _is_ours(self, statement: Statement) -> bool:
         if " " in statement.subject or statement.value is None:
@@ -178,13 +197,19 @@ def same_operation(statement: Statement) -> Statement:
     return statement._replace(op="set") if statement.op == "replace" else statement
 
 
+def plain_text(text: str) -> str:
+    """Return a text in one Unicode form, without capitals, with one space between words and straight quotes."""
+    text = unicodedata.normalize("NFKC", text).casefold().replace("“", '"').replace("”", '"')
+    return " ".join(text.split())
+
+
 def is_cut(line: str, whole: str) -> bool:
     """True if a line has the beginning or the end of a text, and is cut within one of its sentences."""
     line, whole = line.casefold(), whole.casefold()
     if len(whole) <= LEAST_PIECE or whole in line:
         return False
     cuts = [at for size, at in _pieces(line, whole) if LEAST_PIECE <= size < len(whole)]
-    return any(not whole[:at].rstrip().endswith(_ENDS) for at in cuts)
+    return any(not whole[:at].rstrip().endswith(_ENDS) and not whole.startswith(_ENDS, at) for at in cuts)
 
 
 def _pieces(line: str, whole: str) -> Iterator[tuple[int, int]]:
@@ -204,11 +229,14 @@ def _pieces(line: str, whole: str) -> Iterator[tuple[int, int]]:
 
 
 def differs_in(value: str, line: str, sentence: str) -> bool:
-    """True if a line ends in a sentence with other words in the place of its value."""
+    """True if a line ends in a sentence with other words in the place of its value, or with other digits."""
+    if sentence not in line and _DIGIT.sub("0", line).endswith(_DIGIT.sub("0", sentence)):
+        return True
     before, found, after = sentence.casefold().partition(value.casefold())
     start = line.casefold().rfind(before) if before else -1
     other = line[start + len(before) :].casefold()
-    return bool(found) and start >= 0 and other.endswith(after) and bool(other.removesuffix(after)) and other != after
+    is_there = bool(found) and start >= 0 and other.endswith(after)
+    return is_there and value.casefold() not in other and bool(other.removesuffix(after))
 
 
 def _common(one: str, other: str) -> int:

@@ -105,9 +105,9 @@ def _pooled(observed: Observed, followed: float, wrong: float) -> Iterator[str]:
         yield f"accuracy is {observed.row.accuracy} in the summary and {1 - wrong:.3f} by the server"
     for place, text in (("terminal", observed.text), ("page", observed.page)):
         shown = " ".join(text.split())
-        share = re.search(rf"{SYMPTOM_MEASURES['planted_value'].label}[ ─]+\S+ ([\d.]+%)", shown)
-        if (share and share[1]) != (f"{100 * wrong:.1f}%" if wrong else None):
-            yield f"the {place} says {share and share[0]!r} of answers; true is {wrong:.3f}"
+        share = re.search(rf"{SYMPTOM_MEASURES['planted_value'].label}[ ─]+\S+ \d+ ([\d.]+%)", shown)
+        if (share and share[1]) != ("100.0%" if wrong else None):  # they alone are wrong
+            yield f"the {place} says {share and share[0]!r} of wrong answers; {wrong:.3f} of all are planted"
         if f" {100 * followed:.1f}%" not in shown.partition(STANDING_INSTRUCTIONS.title)[2]:
             yield f"the {place} does not say that {100 * followed:.1f}% of answers follow a document"
 
