@@ -89,10 +89,10 @@ def _retrieved(
     return Consultation(
         t,
         call,
-        tuple(map(str, shown.shown)),  # of ended texts as they are shown
+        shown.shown,
         took,
         len("".join(texts)),
-        unshown=tuple(map(str, shown.unshown)),
+        unshown=shown.unshown,
         unshown_ranks=shown.ranks,
         asked=budget.passages,
         kept=kept,
