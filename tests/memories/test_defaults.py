@@ -93,8 +93,7 @@ def read_from_package(name: str, values: dict[str, str], imported: str) -> dict[
     """Return what expressions are worth in the environment of a system."""
     code = f"{HEAD}\n{imported}\nprint(json.dumps({{{', '.join(f'{key!r}: {one}' for key, one in values.items())}}}))"
     own = {"OPENAI_API_KEY": "none", "MEM0_TELEMETRY": "False", "MEM0_DIR": "/nonexistent", "HF_HUB_OFFLINE": "1"}
-    done = completed([python_of(name), "-c", code], env=own)
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = completed([python_of(name), "-c", code], check=True, env=own)
     read: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return read
 
