@@ -361,34 +361,34 @@ def caps_of_rest(estimates: Sequence[CellEstimate], known: RecordedRuns) -> Next
     spending, by_cell = journal.spending, journal.by_cell()
     if spending.unanswered and not spending.replies:
         return None
-    of_attempt = {n: sum(one.usd.values(), one.uncertain_usd) for n, one in journal.attempts.items()}
+    of_attempt = {n: sum(billed.usd.values(), billed.uncertain_usd) for n, billed in journal.attempts.items()}
     dearest = max(of_attempt.values(), default=NOTHING)
     needs, rest, last = [NOTHING], NOTHING, NOTHING
-    for one in estimates:
-        most = one.expected.most_usd
-        if not one.runs:
+    for planned in estimates:
+        most = planned.expected.most_usd
+        if not planned.runs:
             continue
-        finished = set(known.attempts.get(one.cell.id, {}).values())
-        own = [of_attempt[n] for n in by_cell.get(one.cell.id, ()) if n in finished]
-        expected = exact_usd(one.expected.cost_usd or 0) / one.runs
-        if asks_paid_model(one.cell):
+        finished = set(known.attempts.get(planned.cell.id, {}).values())
+        own = [of_attempt[n] for n in by_cell.get(planned.cell.id, ()) if n in finished]
+        expected = exact_usd(planned.expected.cost_usd or 0) / planned.runs
+        if asks_paid_model(planned.cell):
             needs.append(DEARER_TIMES * dearest)
-            rest += one.runs * SLACK * max(own, default=dearest)
+            rest += planned.runs * SLACK * max(own, default=dearest)
         elif most is None:
             return None
         else:
-            most_of_run = exact_usd(most) / one.runs
-            most_of_call = most_of_run / max(1, one.expected.calls // one.runs)
+            most_of_run = exact_usd(most) / planned.runs
+            most_of_call = most_of_run / max(1, planned.expected.calls // planned.runs)
             need = most_of_run + most_of_call
-            if one.calibration is not None and one.expected.cost_usd is not None:
+            if planned.calibration is not None and planned.expected.cost_usd is not None:
                 need = min(need, DEARER_TIMES * expected + 2 * most_of_call)
             needs.append(need * spending.calls_per_reply)
             last = max(last, 2 * most_of_call)
-            rest += one.runs * SLACK * max(own, default=expected) * spending.calls_per_reply
+            rest += planned.runs * SLACK * max(own, default=expected) * spending.calls_per_reply
     if not any(needs):
         return None
-    one = max(needs)
-    return NextCaps(spending.total_usd + one, spending.total_usd + max(one, rest + last))
+    most_needed = max(needs)
+    return NextCaps(spending.total_usd + most_needed, spending.total_usd + max(most_needed, rest + last))
 
 
 def assumptions(estimates: Sequence[CellEstimate]) -> list[ModelAssumption]:
