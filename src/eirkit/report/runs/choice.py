@@ -299,7 +299,8 @@ def _conditions(placed: Placed, by: str, confounded: Sequence[str]) -> Iterator[
     rows = [row for _, row in placed]
     for name, told in (("model", "read by"), ("budget", "budget of the prompt:")):
         if name in AXES and name != by and name not in confounded:
-            values = dict.fromkeys(str(value) for row in rows if (value := AXES[name](row)) not in ("", None))
+            asked = [row for row in rows if name == "model" or row.conversation is not None]
+            values = dict.fromkeys(str(value) for row in asked if (value := AXES[name](row)) not in ("", None))
             if values:
                 yield f"{told} {listed(list(values))}"
     extracted = [row for row in rows if row.memory_system is not None and row.memory_system.model_calls]
