@@ -28,6 +28,7 @@ _TURN = re.compile(r"\[(\d{4}-\d\d-\d\d)(?:[T ][\d:.,+Z -]+)?\] (?=\S)(?:(user|a
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)|(?<!\d)[12]\d{7}(?!\d)")
 _COMPACT = re.compile(r"(?<!\d)(\d{4})(\d\d)(\d\d)(?!\d)")
 _TAIL = re.compile(r"[(\[]([^()\[\]]*)[)\]]\W*$")
+_JSON = re.compile(r"\s*(?:\{|\[\s*[\[{\"])")
 _MARKUP = re.compile(r"[\"*_`<]")
 _TAG = re.compile(r"</?\w[^<>\n]*>")
 _AFTER_SENTENCE = re.compile(r"([.!?])[\"*_`]+(?=\s|$)", re.MULTILINE)
@@ -105,7 +106,7 @@ def _lines_of_own_form(language: Language, passage: str) -> list[DatedTurn]:
 
 def _values_of_json(passage: str) -> str:
     """Return the texts in a passage of JSON in a line for each of its objects; another passage as it is."""
-    if not passage.lstrip().startswith(("{", "[")):
+    if _JSON.match(passage) is None:
         return passage
     try:
         parts = [json.loads(passage)]
