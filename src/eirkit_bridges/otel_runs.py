@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from eirkit.lacuna.agents.protocol import Fault, as_call, read_reply
-from eirkit.lacuna.memories.calls import label_of
+from eirkit.lacuna.memories.memory import label_of
 from eirkit.lacuna.models.model import Reply
 from eirkit.lacuna.runs.manifest import read_manifest
 from eirkit.lacuna.tasks.task import show_values

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from eirkit.errors import SpecError
 from eirkit.lacuna.agents.protocol import Action, Drop, Forget, Note, Search, Write, printable
 from eirkit.lacuna.agents.recognition import Recognition, Values, read_text, recognize
-from eirkit.lacuna.memories.calls import label_of
-from eirkit.lacuna.memories.memory import MemoryCall
+from eirkit.lacuna.memories.memory import MemoryCall, label_of
 from eirkit.lacuna.tasks.policy import Retention
 from eirkit.lacuna.tasks.standing import StandingValues
 from eirkit.lacuna.tasks.task import Payload, TaskSpec, show_record

@@ -16,13 +16,14 @@ from eirkit.lacuna.agents.recognition import read_text, recognize
 from eirkit.lacuna.agents.session import Session
 from eirkit.lacuna.agents.telemetry import Consultation, Exchange, Trace
 from eirkit.lacuna.memories.budgets import PromptBudget
-from eirkit.lacuna.memories.calls import call_with_timeout, label_of, read_stored, usage_of
+from eirkit.lacuna.memories.calls import call_with_timeout, read_stored, usage_of
 from eirkit.lacuna.memories.memory import (
     LONGEST_PASSAGE,
     Item,
     MemoryCall,
     MemoryResult,
     MemorySystem,
+    label_of,
 )
 from eirkit.lacuna.memories.times import CALL_SECONDS
 from eirkit.lacuna.memories.values import check_contents, check_passages

@@ -76,11 +76,6 @@ class _Begun(Awaitable[T]):
                 return cast(T, done.value)
 
 
-def label_of(step: int) -> str:
-    """Return the label of a step as memory systems see it, without padding."""
-    return f"A_{step}"
-
-
 async def read_stored(memory: MemorySystem, label: str, seconds: float) -> str | None:
     """Return what a memory system stores under a label; raise StoreError if it is neither a string nor None."""
     return check_read(await call_with_timeout(seconds, "read", memory.read, label))

@@ -54,6 +54,11 @@ class Item:
     text: str  # such as A_07 = 0042, as agents write it: labels and values padded to the task's width
 
 
+def label_of(step: int) -> str:
+    """Return the label of a step as memory systems see it, without padding."""
+    return f"A_{step}"
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryUsage:
     """What a system holds in its scope, and what its own model calls cost since `reset`; None means unknown."""

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from eirkit.errors import PluginError, StoreError
 from eirkit.lacuna.memories import FACTORY
-from eirkit.lacuna.memories.calls import call_with_timeout, label_of
-from eirkit.lacuna.memories.memory import MemorySystem
+from eirkit.lacuna.memories.calls import call_with_timeout
+from eirkit.lacuna.memories.memory import MemorySystem, label_of
 from eirkit.lacuna.memories.times import CALL_SECONDS, SETUP_SECONDS, TEARDOWN_SECONDS
 from eirkit.lacuna.models.factory import make_model
 from eirkit.lacuna.models.model import Model, ModelOptions
