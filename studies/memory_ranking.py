@@ -16,7 +16,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from eirkit.lacuna.findings.conversation_measures import ANSWER_CAUSE_MEASURES, SYMPTOM_MEASURES
 from eirkit.lacuna.findings.summary import read_summary
 from eirkit.lacuna.memories.environments import python_of
 from eirkit.lacuna.memories.factory import reason_absent
 from eirkit.lacuna.memories.memory import find_memory
+from eirkit.measures import MeasureGroup
 from eirkit.records.database import DATABASE
 from eirkit.records.settings import SHOWN_ITSELF
 from eirkit.records.sweeps import CellRow
@@ -71,6 +73,8 @@ class Row(Struct, frozen=True, kw_only=True):
     stored_bytes: float | None
     model_calls: int
     model_tokens: int
+    symptom: str  # the commonest of wrong answers, with its share; empty where all are right
+    cause: str
 
 
 def version_of(name: str) -> str:
@@ -147,7 +151,17 @@ def _row(name: str, version: str, size: str, row: CellRow) -> Row:
         stored_bytes=None if memory is None else memory.bytes or answers.stored_bytes,
         model_calls=0 if memory is None else memory.model_calls,
         model_tokens=0 if memory is None else memory.input_tokens + memory.output_tokens,
+        symptom=_commonest(answers.symptoms, SYMPTOM_MEASURES),
+        cause=_commonest(answers.causes, ANSWER_CAUSE_MEASURES),
     )
+
+
+def _commonest(counts: Mapping[str, int], measures: MeasureGroup) -> str:
+    wrong = sum(counts.values())
+    if not wrong:
+        return ""
+    most, found = max(counts.items(), key=lambda pair: pair[1])
+    return f"{measures[most].label} {found / wrong:.0%}"
 
 
 def _milliseconds(seconds: float | None) -> float | None:
@@ -201,6 +215,8 @@ def _line(row: Row) -> dict[str, Any]:
         "bytes": _number(row.stored_bytes),
         "own calls": row.model_calls,
         "own tokens": row.model_tokens,
+        "wrong answers, mostly": row.symptom or None,
+        "because": row.cause or None,
     }
 
 
