@@ -5,7 +5,8 @@ has a folder below DIR, from which an interrupted study goes on; a system that i
 do. Slow systems are given fewer worlds: NAME=WORLDS.
 python -m studies.memory_ranking run DIR [--sizes standard,large] [--budgets …] [--worlds 24] [--minutes M] [NAME[=N] …]
 python -m studies.memory_ranking keep DIR writes studies/memory_ranking.csv from what was run.
-python -m studies.memory_ranking [--json | --markdown] prints the tables of that file.
+python -m studies.memory_ranking [--json | --markdown] prints the tables of that file; `overview` those of the
+documentation.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from eirkit.lacuna.memories.factory import reason_absent
 from eirkit.lacuna.memories.memory import find_memory
 from eirkit.measures import MeasureGroup
 from eirkit.records.database import DATABASE
-from eirkit.records.settings import SHOWN_ITSELF
+from eirkit.records.settings import SHOWN_ITSELF, WHOLE
 from eirkit.records.sweeps import CellRow
 from eirkit.report.table import Table
 from eirkit_paper.studies.comparison import listed
@@ -200,6 +201,54 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     return found
 
 
+OVERVIEW = (
+    "memory",
+    "conversations",
+    "as documented",
+    "tokens",
+    "500",
+    "2,000",
+    "8,000",
+    "own calls, tokens",
+    "because",
+)
+
+
+def overview(rows: Sequence[Row], size: str) -> list[str]:
+    """Return the lines of one table of a size: each system with its accuracy under each budget, best at 500 first.
+
+    The whole conversation has no budget; its tokens stand beside it.
+    """
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        if row.size == size:
+            found.setdefault(row.system, {})["documented" if row.system == WHOLE else row.budget] = row
+
+    def place(name: str) -> tuple[float, ...]:
+        budgets = ("documented",) if name == WHOLE else BUDGETS[2:]
+        return tuple(-found[name][budget].accuracy if budget in found[name] else 0.0 for budget in budgets)
+
+    lines = [f"| {' | '.join(OVERVIEW)} |", f"|---|{'---:|' * (len(OVERVIEW) - 2)}---|"]
+    for name in sorted(found, key=place):
+        usual = found[name]["documented"]
+        calls = f"{usual.model_calls / usual.worlds:,.0f}, {usual.model_tokens / usual.worlds:,.0f}"
+        cells = (
+            " ".join(filter(None, (name, usual.version.replace("@", " ").rpartition(" ")[2]))),
+            str(usual.worlds),
+            _percent(usual),
+            _number(usual.prompt_tokens) or "–",
+            *(_percent(found[name].get(budget)) for budget in BUDGETS[2:]),
+            calls if usual.model_calls else "–",
+            usual.cause or "–",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _percent(row: Row | None) -> str:
+    return "–" if row is None else f"{row.accuracy:.1%}"
+
+
 def _line(row: Row) -> dict[str, Any]:
     return {
         "memory": row.system,
@@ -229,6 +278,10 @@ def _share(value: float | None) -> str | None:
 
 
 def main(arguments: Sequence[str]) -> None:
+    if arguments == ["overview"]:
+        for size in SIZES:
+            print("\n".join([f"{size}:", *overview(read_rows(), size), ""]))
+        return
     if not arguments or arguments[0].startswith("--"):
         show(tables(read_rows()), arguments)
         return

@@ -1,9 +1,8 @@
 """Accuracy over prompt tokens of memories, the whole conversation and its end, on the same conversations.
 
 python -m studies.prompt_budgets [FOLDER ...]; writes studies/prompt_budgets.csv from finished sweeps, if any are given,
-and docs/images/prompt-tokens.svg from it. The sweeps are made with `eirkit lacuna run conversation --memory
-bm25,vector,text,whole,truncated --budget documented,tokens=500,tokens=2000,tokens=8000 --model scripted/reader
---seeds 0:24 --no-texts --out FOLDER`, further memories each with a command of their own.
+and docs/images/prompt-tokens.svg from it. The sweeps are those of studies/memory_ranking.py, one folder a system; the
+floor is that of the conversations of the first one.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from eirkit.report.drawing import save
 from eirkit.report.runs.context import PromptPoint, context_chart, named_rows, points_of
@@ -41,7 +40,8 @@ def write_points(points: Sequence[PromptPoint], path: Path = FIGURES) -> None:
 def main(arguments: Sequence[str]) -> None:
     if arguments:
         found = [points_of(named_rows(read_sweep(Path(folder)).rows)) for folder in arguments]
-        write_points([point for points in found for point in points])
+        floor = found[0][0].floor_bytes
+        write_points([replace(point, floor_bytes=floor) for points in found for point in points])
     chart = context_chart(read_points())
     save(chart, PICTURE)
     print(chart.alt)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
 import numpy as np
 import pytest
 from studies import label_pieces, memory_contrasts, memory_ranking
@@ -94,3 +97,28 @@ def test_the_ranking_is_run_continued_kept_and_shown(tmp_path):
 def test_the_package_of_a_system_is_read_from_its_environment():
     assert memory_ranking.version_of("bm25") == memory_ranking.version_of("whole") == ""
     assert memory_ranking.version_of("mcp").startswith("@modelcontextprotocol/server-memory@")
+
+
+def test_the_page_on_which_memory_has_the_figures_of_the_study():
+    """Its tables, the figures of its first points, and after how many questions a memory has paid for itself."""
+    rows = memory_ranking.read_rows()
+    page = (Path(__file__).parents[1] / "docs" / "which-memory.md").read_text("utf-8")
+    for size in memory_ranking.SIZES:
+        assert "\n".join(memory_ranking.overview(rows, size)) in page
+    found = {(row.system, row.size, row.budget or "documented"): row for row in rows}
+    whole, mem0 = found["whole", "standard", "documented"], found["mem0", "standard", "documented"]
+    taken_in = mem0.model_tokens / mem0.worlds
+    questions = math.ceil(taken_in / (whole.prompt_tokens - mem0.prompt_tokens))
+    words = " ".join(page.split())
+    assert f"({whole.prompt_tokens:,.0f} tokens a question)" in words
+    assert f"puts {mem0.prompt_tokens:,.0f} tokens into a prompt" in words
+    assert f"reads and writes {taken_in:,.0f} to take in one conversation" in words
+    assert f"paid back after {questions} questions" in words
+    short = {name: found[name, "standard", "tokens=500"].accuracy for name in ("mem0", "langmem", "bm25")}
+    assert "Mem0 {mem0:.1%}, LangMem {langmem:.1%}, BM25 {bm25:.1%}".format(**short) in words
+    for name, label in (("bm25", "BM25 answers"), ("qdrant", "Qdrant")):
+        more, usual = found[name, "standard", "tokens=2000"], found[name, "standard", "documented"]
+        assert f"{label} {more.accuracy:.1%} ({usual.accuracy:.1%} with " in words
+    erred = [row for row in rows if row.budget == "documented" and row.system != "truncated" and row.cause]
+    assert {row.cause.rpartition(" ")[0] for row in erred} == {"stored, not retrieved"}
+    assert found["langmem", "standard", "tokens=2000"].cause == "stored, then deleted 100%"

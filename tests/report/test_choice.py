@@ -431,3 +431,14 @@ def test_who_is_within_the_margin_is_told_to_stop(tmp_path):
     found, _ = choose_folders([tmp_path / "a"], None, "accuracy", margin=0.005)
     assert "would show a difference of 0.5 points (--margin), if there is one" in answer_of(found)[1]
     assert found.wanted > 400
+
+
+def test_the_script_that_memories_ask_in_conversations_is_named(tmp_path, capsys):
+    """It reads conversations; the one that extracts records is asked for nothing there."""
+    how = ("--preset", "small", "--model", "scripted/reader", "--no-control", "--seeds", "0:1")
+    command("lacuna", "run", "conversation", "--memory", "agent-file,agent-tools", *how, "--out", tmp_path / "out")
+    command("choose", tmp_path / "out")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "scripted/reader answered what agent-file and agent-tools asked of a model" in printed
+    assert "models that memories called: scripted/reader" in printed
+    assert "scripted/extractor" not in printed

@@ -113,3 +113,5 @@ def test_the_figures_of_the_readme_are_those_of_the_study(tmp_path):
     best = max((point for point in points if point.setting == "bm25"), key=lambda point: point.accuracy)
     assert f"the whole conversation {whole.accuracy:.1%} with {whole.tokens:,.0f} tokens" in readme
     assert f"BM25 {best.accuracy:.1%} with {best.tokens:,.0f}" in readme
+    short = next(point for point in points if point.setting == "mem0" and point.budget == "tokens=500")
+    assert f"Mem0 {short.accuracy:.1%} with {short.tokens:,.0f}" in readme

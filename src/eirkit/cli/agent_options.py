@@ -13,10 +13,10 @@ import click
 from eirkit.cli.command import NameList, option, options
 from eirkit.cli.options import SEEDS_HELP, SeedList, WorkloadName, task_options, workload_argument
 from eirkit.errors import UsageError
+from eirkit.lacuna import READER
 from eirkit.lacuna.agents.reference import AGENTS
 from eirkit.lacuna.memories.plan import MemoryPlan
 from eirkit.lacuna.models.model import ModelOptions, models
-from eirkit.lacuna.runs.cells import READER
 from eirkit.lacuna.runs.values import read_memory_options, read_model_options
 from eirkit.lacuna.tasks.task import AnySpec, TaskSpec
 from eirkit.lacuna.tasks.workload import conversations, find_workload

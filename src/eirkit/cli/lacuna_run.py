@@ -27,7 +27,7 @@ from eirkit.cli.runner_options import (
     unpriced,
 )
 from eirkit.errors import UsageError
-from eirkit.lacuna import EXTRACTOR
+from eirkit.lacuna import EXTRACTOR, READER
 from eirkit.lacuna.findings.measures import CAUSE_MEASURES, OUTCOME_MEASURES, RUN_MEASURES
 from eirkit.lacuna.findings.summary import NOT_ASKED, silences
 from eirkit.lacuna.findings.validity import papers_verdict, system_remarks
@@ -74,14 +74,13 @@ def memory_remarks(rows: Sequence[CellRow]) -> Iterator[str]:
 def scripted_remarks(rows: Sequence[CellRow]) -> Iterator[str]:
     """Yield which memories asked a script in place of a model."""
     model_of = memory_factory().model_of
-    asked = dict.fromkeys(
-        str(row.memory)
-        for row in rows
-        if system_of(row).model_calls and model_of(str(row.memory), row.memory_settings) == EXTRACTOR
-    )
-    if asked:
+    asked: dict[str, dict[str, None]] = {}  # by script
+    for row in rows:
+        if system_of(row).model_calls and model_of(str(row.memory), row.memory_settings) == EXTRACTOR:
+            asked.setdefault(EXTRACTOR if row.conversation is None else READER, {})[str(row.memory)] = None
+    for script, systems in asked.items():
         yield (
-            f"{EXTRACTOR} answered what {listed(list(asked))} asked of a model: a script, not a model, and its tokens "
+            f"{script} answered what {listed(list(systems))} asked of a model: a script, not a model, and its tokens "
             "are an estimate; for a model add --set NAME.model=PROVIDER/MODEL"
         )
 

@@ -7,5 +7,6 @@ FLOOD = 100_000  # characters of one search
 
 # Which model a memory system calls: a setting of the system.
 EXTRACTOR = "scripted/extractor"  # model of memory systems, by default
+READER = "scripted/reader"  # the same in conversations
 MODEL = "model"  # a setting of a system that calls one
 RUN_MODEL = "run"  # value of MODEL that selects the model of the run

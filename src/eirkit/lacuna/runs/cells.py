@@ -25,9 +25,6 @@ from eirkit.records.events import Decision
 from eirkit.records.settings import STRICT, Access, Arm, Intervention, Repeat, RescueArm, Setting, Truth
 from eirkit.seeds import below, show_seeds, words
 
-READER = "scripted/reader"  # model of memory systems in conversations, by default
-
-
 ARMS: tuple[Arm, ...] = ("control", "oracle", "sham")
 CONVERSATION_ARMS: tuple[Arm, ...] = (*ARMS, "stale")  # of conversations, in which facts change
 

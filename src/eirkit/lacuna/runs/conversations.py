@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from eirkit.errors import InputFileError, SpecError, UnknownNameError, UsageError
+from eirkit.lacuna import READER
 from eirkit.lacuna.agents.conditions import (
     COMPACTION,
     CONVERSATION_CONDITIONS,
@@ -42,7 +43,7 @@ from eirkit.lacuna.conversation.world import Value
 from eirkit.lacuna.findings.causes import Verdict
 from eirkit.lacuna.memories.factory import check_plan, sees_truth
 from eirkit.lacuna.models.model import Model, ModelOptions, ServerCompaction
-from eirkit.lacuna.runs.cells import CONVERSATION_ARMS, READER, plan_of
+from eirkit.lacuna.runs.cells import CONVERSATION_ARMS, plan_of
 from eirkit.lacuna.runs.family import Judgment, RescuedRun, TaskFamily, Unrecovered
 from eirkit.lacuna.scripted.reader import Quoter, make_reader
 from eirkit.lacuna.tasks.task import ConversationSpec

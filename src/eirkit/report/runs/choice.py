@@ -13,7 +13,7 @@ from statistics import fmean
 from msgspec import Struct, structs
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
-from eirkit.lacuna import EXTRACTOR, MODEL, RUN_MODEL
+from eirkit.lacuna import EXTRACTOR, MODEL, READER, RUN_MODEL
 from eirkit.lacuna.findings.command_line import merged_grid, restricted_grid, sweep_command
 from eirkit.lacuna.findings.conversations import INSTRUCTION
 from eirkit.lacuna.findings.intervals import FEWEST_CLUSTERS, clustered_share, mean_share, proportion
@@ -305,7 +305,11 @@ def _conditions(placed: Placed, by: str, confounded: Sequence[str]) -> Iterator[
                 yield f"{told} {listed(list(values))}"
     extracted = [row for row in rows if row.memory_system is not None and row.memory_system.model_calls]
     if extracted:
-        used = {str(row.memory_settings.get(MODEL, EXTRACTOR)): row.model for row in extracted}
+        scripts = [EXTRACTOR if row.conversation is None else READER for row in extracted]
+        used = {
+            str(row.memory_settings.get(MODEL, script)): row.model
+            for row, script in zip(extracted, scripts, strict=True)
+        }
         named = dict.fromkeys(model if given == RUN_MODEL else given for given, model in used.items())
         yield f"models that memories called: {listed(list(named))}"
 
