@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from eirkit.lacuna.agents.recognition import read_text, recognize, records_in
+from eirkit.lacuna.conversation.language import load_language
 from eirkit.lacuna.conversation.reading import split_turns
 from eirkit.lacuna.memories.validity import EndedText
 
@@ -187,7 +188,7 @@ def test_a_copy_of_a_text_that_has_ended_is_equal_to_it():
 
 
 def test_a_day_that_is_in_no_calendar_is_unknown():
-    assert split_turns("[2031-02-30] user: so (until 2031-13-01)") == [(None, "so", 0)]
+    assert split_turns(load_language(), "[2031-02-30] user: so (until 2031-13-01)") == [(None, "so", 0)]
 
 
 def test_what_is_stated_instead_is_kept_as_it_was_written():

@@ -204,7 +204,7 @@ FAULTS = {  # a memory, the cause of its wrong answers, and how one line of thei
     "words-forgets": ("deleted", "in the store", "no"),
     "words-late": ("not_retrieved", "in the store", "yes"),
     "words-truncates": ("cut_off", "in the store", "no"),
-    "words-returns-all": ("below_budget", "returned", "no; 1 passage came back"),
+    "words-returns-all": ("below_budget", "returned", "in passage 1 of 1, after what of it was shown"),
 }
 
 

@@ -33,9 +33,8 @@ _TOKEN = re.compile(
     r"|(?P<other>[^\W_0-9]*+[0-9]\w*+(?:[-.:/+][0-9]\w*+)*+))"  # 42pts, 0x2A, 4.2e3, dates, identifiers
     r"|(?P<end>(?<![,\[({:])\n|[.!?;](?=\s|$)|\})"  # a line goes on after a comma, a colon or an open bracket
 )
-_TIMED = re.compile(
-    rf"(?:[Aa]\\?_|A-?)[\[({{]?\d(?:(?!A\\?_\d).)*?{UNTIL}0*(\d{{1,6}})"
-)  # one record and its last step
+_LABEL = r"(?:[Aa]\\?_|A-?)[\[({]?\d"
+_TIMED = re.compile(rf"{_LABEL}(?:(?!{_LABEL}).)*?{UNTIL}0*(\d{{1,6}})")  # one record and its last step
 _SEPARATOR = re.compile(r"[^0-9]")
 _IN_LISTS = frozenset(" \t,;|&\"'`*[]()")  # what stands between the labels of a list
 Values = Mapping[int, Payload]

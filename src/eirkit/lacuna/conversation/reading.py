@@ -27,7 +27,7 @@ from eirkit.lacuna.memories.validity import read_mark
 _TURN = re.compile(r"\[(\d{4}-\d\d-\d\d)(?:[T ][\d:.,+Z -]+)?\] (?=\S)(?:(user|assistant): )?")
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)|(?<!\d)[12]\d{7}(?!\d)")
 _COMPACT = re.compile(r"(?<!\d)(\d{4})(\d\d)(\d\d)(?!\d)")
-_TAIL = re.compile(r"[(\[]([^()\[\]]*)[)\]]\W*$")
+_TAIL = re.compile(r"[(\[]([^()\[\]]*)[)\]][^\w()\[\]]*+$")
 _JSON = re.compile(r"\s*(?:\{|\[\s*[\[{\"])")
 _MARKUP = re.compile(r"[\"*_`<]")
 _TAG = re.compile(r"</?\w[^<>\n]*>")

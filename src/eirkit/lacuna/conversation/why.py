@@ -103,7 +103,11 @@ def _statement(
     unshown = zip(seen.unshown_ranks, seen.unshown, strict=True)
     below = next(((rank, text) for rank, text in unshown if judge.has(text, one)), None)
     if place is None and below is not None:
-        beyond = f"at rank {below[0]} of {came}, of which {shown} were shown: {quote(below[1])}"
+        rank, text = below
+        where = f"at rank {rank} of {came}, of which {shown} were shown"
+        if rank <= shown:
+            where = f"in passage {rank} of {came}, after what of it was shown"
+        beyond = f"{where}: {quote(text)}"
         lines.append(("returned", beyond))
     elif place is None:
         lines.append(("returned", f"no; {came or 'no'} passage{'' if came == 1 else 's'} came back"))
