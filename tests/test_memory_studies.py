@@ -121,4 +121,6 @@ def test_the_page_on_which_memory_has_the_figures_of_the_study():
         assert f"{label} {more.accuracy:.1%} ({usual.accuracy:.1%} with " in words
     erred = [row for row in rows if row.budget == "documented" and row.system != "truncated" and row.cause]
     assert {row.cause.rpartition(" ")[0] for row in erred} == {"stored, not retrieved"}
+    long = found["mem0", "large", "tokens=8000"]
+    assert (long.worlds, long.questions, long.accuracy) == (1, 200, 1.0), "all 200 about one conversation"
     assert found["langmem", "standard", "tokens=2000"].cause == "stored, then deleted 100%"
