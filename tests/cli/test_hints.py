@@ -162,9 +162,7 @@ def test_who_is_asked_for_more_passages_and_who_asked_a_script_is_said(say):
         for row in summary.rows[:1]
     ]
     said = list(lacuna_run._remarks(structs.replace(summary, rows=(*asking, *summary.rows[1:]))))
-    assert f"scripted/extractor answered what {name_of(Asking)} asked of a model: a script, not a model" in " ".join(
-        said
-    )
+    assert f"scripted/reader answered what {name_of(Asking)} asked of a model: a script, not a model" in " ".join(said)
 
 
 def test_a_paid_hint_keeps_prices_and_cap_and_an_unknown_cost_names_its_model(say, prices):

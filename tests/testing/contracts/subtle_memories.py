@@ -185,11 +185,6 @@ class OneTooMany(Sound):
         return super().search(query, limit + 1)
 
 
-class OneTooFew(Sound):
-    def search(self, query: str, limit: int) -> list[str]:
-        return super().search(query, limit - 1)
-
-
 class RevivesWhatIsWrittenAgain(Sound):
     """A label that is written after it was deleted has its old record as well."""
 
@@ -209,18 +204,6 @@ class RevivesWhatIsWrittenAgain(Sound):
 class ForgetsByPrefix(Sound):
     def forget(self, label: str) -> None:
         self.kept = {name: text for name, text in self.kept.items() if not name.startswith(label)}
-
-
-class ForgetsForEverybody(Sound):
-    everybody: ClassVar[list[Sound]] = []
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.everybody.append(self)
-
-    def forget(self, label: str) -> None:
-        for one in self.everybody:
-            one.kept.pop(label, None)
 
 
 class SearchesEverybody(Sound):
@@ -255,22 +238,6 @@ class LateByWrites(Sound):
         return [text for text in super().search(query, limit + 3) if text not in newest][:limit]
 
 
-class KeepsAnswers(Sound):
-    """Returns to a query what it returned to it before."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.answers: dict[str, list[str]] = {}
-
-    def reset(self, scope: str) -> None:
-        super().reset(scope)
-        self.answers = {}
-
-    def search(self, query: str, limit: int) -> list[str]:
-        self.answers[query] = self.answers.get(query) or super().search(query, 100)
-        return self.answers[query][:limit]
-
-
 class MergesEqualValues(Sound):
     def write(self, item: Item) -> None:
         value = item.text.partition(" = ")[2]
@@ -291,14 +258,11 @@ SUBTLE = {
     SavesNoDeletes: r"delete lost in a restart: read\('A_1'\) returned 'A_01 = 4001' after forget",
     FirstPage: r"not found among many: search\('A_53 = 20371'\) does not return it after 64 writes",
     OneTooMany: r"wrong limit: search\('A_01 .* A_08', 5\) returned 6",
-    OneTooFew: r"wrong limit: search\('A_01 .* A_08', 1\) returned nothing",
     RevivesWhatIsWrittenAgain: r"delete forgotten: search\('A_01 = 1007'\) .* after forget and a new value",
     ForgetsByPrefix: r"deleted too much: read\('A_10'\) returned nothing after forget\('A_1'\)",
-    ForgetsForEverybody: r"another user's delete: read\('A_1'\) returned nothing after another's forget and reset",
     SearchesEverybody: r"Two systems at the same time never see each other's records: A_9 is found",
     LosesTheLaterOfTwo: r"racing writers: of 16 writes at the same time \d+ are lost",
     LateByWrites: r"last 3 writes invisible: search\('A_90 = 2170'\) right after write and flush",
-    KeepsAnswers: r"stale value: search\('A_01'\) returned 'A_01 = 1007' first, after 'A_01 = 4001'",
     MergesEqualValues: r"lost write: read\('A_43'\) returned nothing; 'A_43 = 1013' was written",
     storing(str.lower): r"A_1 is stored as 'a_01 = 1007', which does not have 'A_01 = 1007'",
     storing(lambda text: text[:1000]): r"long text cut or changed: read\('A_51'\) returned",
